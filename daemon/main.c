@@ -45,7 +45,7 @@ enum {
     OPTION_VERSION,
     OPTION_HELP,
     OPTION_BROKER,
-    OPTION_CARRIER,
+    OPTION_FD_STASH,
 };
 
 static const struct option options[] = {
@@ -57,7 +57,7 @@ static const struct option options[] = {
     {"help", no_argument, NULL, OPTION_HELP},
     /* for this program's own use, see keeper/start.h */
     {START_OPTION_BROKER, required_argument, NULL, OPTION_BROKER},
-    {START_OPTION_CARRIER, required_argument, NULL, OPTION_CARRIER},
+    {START_OPTION_FD_STASH, required_argument, NULL, OPTION_FD_STASH},
     {NULL, 0, NULL, 0},
 };
 
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
         .version = PACKAGE_VERSION,
         .argv = argv,
         .broker = -1,
-        .carrier = {-1, -1},
+        .fd_stash = {-1, -1},
     };
     bool check = false;
     int option;
@@ -117,8 +117,8 @@ int main(int argc, char **argv)
             if (!start_read_option(optarg, &app.broker, 1))
                 return usage();
             break;
-        case OPTION_CARRIER:
-            if (!start_read_option(optarg, app.carrier, 2))
+        case OPTION_FD_STASH:
+            if (!start_read_option(optarg, app.fd_stash, 2))
                 return usage();
             break;
         default:

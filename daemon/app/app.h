@@ -48,7 +48,7 @@ struct app_options {
     bool autostart;
     char *const *argv;
     int broker;     /* the socket to the keeper; -1: this is to be the keeper */
-    int carrier[2]; /* what a keeper left that this process was, or whose broker it was; else -1 */
+    int fd_stash[2]; /* what a keeper left that this process was, or whose broker it was; else -1 */
 };
 
 /* What a broker was handed by the keeper. Owned. */
@@ -57,7 +57,7 @@ struct inherited {
     int lock;       /* or -1 */
     int program;    /* or -1 */
     int config;     /* the last good configuration, or -1 */
-    int carrier[2]; /* the service manager's, or -1 */
+    int fd_stash[2]; /* the service manager's, or -1 */
     struct keeper_thing *things; /* the rest: what the broker before this one held; see broker_new() */
     size_t n_things;
     struct survey *survey; /* of these, under way; or NULL */
@@ -178,7 +178,7 @@ bool place_is_private(const struct app_options *options, const char *path);
 /* Where a listening socket listens: a path to be freed, or NULL if it has none. */
 char *place_of(int listener);
 /* What the service manager passed: what it had in its store, and, if that is wanted, a listening socket of its own.
- * With everything that was left in its carrier. An exit status. */
+ * With everything that was left in its fd stash. An exit status. */
 int place_activated(struct store *store, bool want_socket, bool *ret_activated);
 /* --autostart, first of all: what a starter leaves to its children by mistake must not stay with a process that
  * outlives it. */

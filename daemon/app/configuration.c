@@ -205,7 +205,7 @@ static bool is_mended(const struct app *app, const char *path, const struct look
 {
     uint64_t deadline = deadline_after_ms(MEND_MS);
 
-    if (app->inherited.carrier[0] < 0)
+    if (app->inherited.fd_stash[0] < 0)
         return false;
     log_notice("waiting for %s to change", path);
     do {

@@ -4,7 +4,7 @@
  * What outlives a broker: taken from the keeper at the start, and left for another keeper when that one is gone.
  *
  * An orphan cannot go on: nobody would find what it holds after its own death. Where a service manager gave the keeper
- * a store, everything goes into the carrier that is in it, and the manager starts the next keeper, which takes it out.
+ * a store, everything goes into the fd stash that is in it, and the manager starts the next keeper, which takes it out.
  * Where there is none, this process itself becomes the keeper.
  */
 
@@ -14,7 +14,7 @@
 #include "app/app.h"
 #include "base/steal.h"
 #include "broker/survey.h"
-#include "keeper/carrier.h"
+#include "keeper/fd_stash.h"
 #include "keeper/start.h"
 #include "log/log.h"
 
@@ -29,8 +29,8 @@ static int *place_for(struct inherited *inherited, enum keeper_kind kind, uint64
         return &inherited->program;
     case KEEPER_CONFIG:
         return &inherited->config;
-    case KEEPER_CARRIER:
-        return id < 2 ? &inherited->carrier[id] : NULL;
+    case KEEPER_FD_STASH:
+        return id < 2 ? &inherited->fd_stash[id] : NULL;
     default:
         return NULL;
     }
@@ -74,7 +74,7 @@ int inherited_receive(struct app *app)
     struct inherited *inherited = &app->inherited;
     int r;
 
-    *inherited = (struct inherited){.listener = -1, .lock = -1, .program = -1, .config = -1, .carrier = {-1, -1}};
+    *inherited = (struct inherited){.listener = -1, .lock = -1, .program = -1, .config = -1, .fd_stash = {-1, -1}};
     r = keeper_link_receive(app->keeper, count, take, inherited);
     if (!r && inherited->listener < 0) {
         log_error("the keeper has no listening socket");
@@ -108,36 +108,36 @@ static int enumerate(void *userdata, keeper_take_fn *give, void *to)
 }
 
 /* Returns only if that failed. */
-static int become_keeper(const struct app *app, const int carrier[2])
+static int become_keeper(const struct app *app, const int fd_stash[2])
 {
     struct start start;
     int r = start_init(&start, app->options->argv);
 
     if (r)
         return r;
-    r = start_keeper(&start, NULL, carrier);
+    r = start_keeper(&start, NULL, fd_stash);
     start_deinit(&start);
     return r;
 }
 
 int inherited_leave(struct app *app)
 {
-    bool stored = app->inherited.carrier[0] >= 0;
-    int carrier[2] = {app->inherited.carrier[0], app->inherited.carrier[1]};
+    bool stored = app->inherited.fd_stash[0] >= 0;
+    int fd_stash[2] = {app->inherited.fd_stash[0], app->inherited.fd_stash[1]};
     int r;
 
     if (app->for_good && !stored)
         return EXIT_OK; /* that was asked for */
-    r = stored ? 0 : carrier_new(carrier);
+    r = stored ? 0 : fd_stash_new(fd_stash);
     if (!r)
-        r = keeper_orphan(carrier, enumerate, app);
+        r = keeper_orphan(fd_stash, enumerate, app);
     if (!r && stored) {
         log_notice("the keeper is gone; everything is kept for the next one, and this broker exits");
         return EXIT_OK;
     }
     if (!r) {
         log_notice("the keeper is gone; this broker takes its place");
-        r = become_keeper(app, carrier);
+        r = become_keeper(app, fd_stash);
     }
     log_error("the keeper is gone, and what the broker held is lost: %s", strerror(-r));
     return EXIT_FAILED;

@@ -4,8 +4,8 @@
  * The process that is started: it finds the place where clients are listened to, and becomes the keeper there.
  *
  * There are three ways to that place. A fresh one is made, with a lock beside it. A service manager passes its own, or
- * what an earlier start left in its store. Or a carrier is inherited from the process that was here before. In the two
- * latter everything that was held comes with it.
+ * what an earlier start left in its store. Or an fd stash is inherited from the process that was here before. In the
+ * latter two everything that was held comes with it.
  */
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "app/app.h"
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "keeper/carrier.h"
+#include "keeper/fd_stash.h"
 #include "keeper/keeper.h"
 #include "keeper/service.h"
 #include "log/log.h"
@@ -106,21 +106,21 @@ static int adopt_place(struct keep *keep)
 }
 
 /* From the process that was here before this program was executed in its place. */
-static int take_carrier(struct keep *keep)
+static int take_fd_stash(struct keep *keep)
 {
     struct store *store = &keep->keeper.store;
 
     for (int i = 0; i < 2; i++) {
-        int r = carrier_take(keep->options->carrier[i], store_take_in, store);
+        int r = fd_stash_drain(keep->options->fd_stash[i], store_take_in, store);
 
         if (r)
             return failed("cannot take over what was held", r);
     }
     for (int i = 0; i < 2; i++) {
         if (service_has_store())
-            (void)store_take_in(store, KEEPER_CARRIER, (uint64_t)i, keep->options->carrier[i]);
+            (void)store_take_in(store, KEEPER_FD_STASH, (uint64_t)i, keep->options->fd_stash[i]);
         else
-            (void)fd_close(keep->options->carrier[i]);
+            (void)fd_close(keep->options->fd_stash[i]);
     }
     if (store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)) < 0)
         return failed("cannot take over what was held: there is no listening socket in it", -ENOENT);
@@ -128,18 +128,18 @@ static int take_carrier(struct keep *keep)
 }
 
 /* The service manager stores it when the first broker serves. */
-static int ensure_carrier(struct store *store)
+static int ensure_fd_stash(struct store *store)
 {
     int ends[2];
     int r;
 
-    if (!service_has_store() || store_get(store, KEEPER_KEY(KEEPER_CARRIER, 1)) >= 0)
+    if (!service_has_store() || store_get(store, KEEPER_KEY(KEEPER_FD_STASH, 1)) >= 0)
         return EXIT_OK;
-    r = carrier_new(ends);
+    r = fd_stash_new(ends);
     if (r)
         return failed("cannot make a socket pair", r);
-    (void)store_take_in(store, KEEPER_CARRIER, 0, ends[0]);
-    (void)store_take_in(store, KEEPER_CARRIER, 1, ends[1]);
+    (void)store_take_in(store, KEEPER_FD_STASH, 0, ends[0]);
+    (void)store_take_in(store, KEEPER_FD_STASH, 1, ends[1]);
     return EXIT_OK;
 }
 
@@ -150,19 +150,19 @@ static int find_place(struct keep *keep)
     bool activated = false;
     int status = EXIT_OK;
 
-    if (options->carrier[0] >= 0)
-        status = take_carrier(keep);
+    if (options->fd_stash[0] >= 0)
+        status = take_fd_stash(keep);
     else if (!options->autostart)
         status = place_activated(store, !options->socket, &activated);
     if (status)
         return status;
-    keep->keeper.inherited = options->carrier[0] >= 0 || store_get(store, KEEPER_KEY(KEEPER_LEDGER, 0)) >= 0;
+    keep->keeper.inherited = options->fd_stash[0] >= 0 || store_get(store, KEEPER_KEY(KEEPER_LEDGER, 0)) >= 0;
     if (store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)) < 0)
         status = make_place(keep);
-    else if (!activated && (options->carrier[0] < 0 || store_get(store, KEEPER_KEY(KEEPER_LOCK, 0)) >= 0))
+    else if (!activated && (options->fd_stash[0] < 0 || store_get(store, KEEPER_KEY(KEEPER_LOCK, 0)) >= 0))
         status = adopt_place(keep);
     keep->keeper.own_listener = keep->socket_path.lock_fd >= 0;
-    return status || keep->keeper.over ? status : ensure_carrier(store);
+    return status || keep->keeper.over ? status : ensure_fd_stash(store);
 }
 
 static void say_taken_over(const struct keep *keep)

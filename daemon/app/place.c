@@ -25,7 +25,7 @@
 #include "app/app.h"
 #include "base/clock.h"
 #include "base/steal.h"
-#include "keeper/carrier.h"
+#include "keeper/fd_stash.h"
 #include "keeper/service.h"
 #include "log/log.h"
 
@@ -93,14 +93,14 @@ static int take_socket(struct store *store, int fd)
 /* Those of our own names; the others are sockets, counted, the last in *ret_socket. */
 static unsigned sort_passed(struct store *store, char *const *names, int n, int *ret_socket)
 {
-    unsigned n_carriers = 0;
+    unsigned n_fd_stash_ends = 0;
     unsigned n_sockets = 0;
 
     for (int i = 0; i < n; i++) {
         int fd = SD_LISTEN_FDS_START + i;
 
-        if (!strcmp(names[i], SERVICE_NAME_CARRIER)) {
-            (void)store_take_in(store, KEEPER_CARRIER, n_carriers++, fd);
+        if (!strcmp(names[i], SERVICE_NAME_FD_STASH)) {
+            (void)store_take_in(store, KEEPER_FD_STASH, n_fd_stash_ends++, fd);
         } else if (!strcmp(names[i], SERVICE_NAME_LEDGER)) {
             (void)store_take_in(store, KEEPER_LEDGER, 0, fd);
         } else if (!strcmp(names[i], SERVICE_NAME_LISTENER)) {
@@ -127,12 +127,12 @@ int place_activated(struct store *store, bool want_socket, bool *ret_activated)
     for (int i = 0; i < n; i++)
         free(names[i]);
     free(names);
-    /* what is in the carrier is newer than what lies beside it */
+    /* what is in the fd stash is newer than what lies beside it */
     for (uint64_t i = 0; i < 2 && !r; i++) {
-        int outer = store_get(store, KEEPER_KEY(KEEPER_CARRIER, i));
+        int outer = store_get(store, KEEPER_KEY(KEEPER_FD_STASH, i));
 
         if (outer >= 0)
-            r = carrier_take(outer, store_take_in, store);
+            r = fd_stash_drain(outer, store_take_in, store);
     }
     if (r) {
         log_error("cannot take what the service manager kept: %s", strerror(-r));

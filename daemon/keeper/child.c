@@ -125,7 +125,7 @@ void keeper_hand_over(struct keeper *keeper)
 static bool is_ours(const struct keeper_key *key)
 {
     return key->kind == KEEPER_LISTENER || key->kind == KEEPER_LOCK || key->kind == KEEPER_PROGRAM ||
-           key->kind == KEEPER_CARRIER;
+           key->kind == KEEPER_FD_STASH;
 }
 
 static void hold(struct keeper *keeper, const struct packet *packet, struct fdset *fds)

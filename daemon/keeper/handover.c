@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How what is held outlives the keeper: everything goes into a carrier, which the service manager has in its store, or
- * which the program that takes our place inherits.
+ * How what is held outlives the keeper: everything goes into an fd stash. The service manager has it in its store, or
+ * the program that takes our place inherits it.
  */
 
 #include <errno.h>
@@ -11,25 +11,25 @@
 #include <unistd.h>
 
 #include "base/steal.h"
-#include "keeper/carrier.h"
+#include "keeper/fd_stash.h"
 #include "keeper/keeper.h"
 #include "keeper/service.h"
 #include "log/log.h"
 
 static int push_all(const struct store *store, int outer)
 {
-    struct carrier carrier;
+    struct fd_stash fd_stash;
     const struct store_slot *slot;
     size_t position = 0;
     int r = 0;
 
-    carrier_begin(&carrier, outer);
+    fd_stash_begin(&fd_stash, outer);
     while (!r && (slot = store_next(store, &position)))
-        if (slot->key.kind != KEEPER_CARRIER)
-            r = carrier_put(&carrier, slot->key, slot->fd);
+        if (slot->key.kind != KEEPER_FD_STASH)
+            r = fd_stash_put(&fd_stash, slot->key, slot->fd);
     if (!r)
-        r = carrier_finish(&carrier);
-    carrier_abandon(&carrier);
+        r = fd_stash_finish(&fd_stash);
+    fd_stash_abandon(&fd_stash);
     return r;
 }
 
@@ -44,7 +44,7 @@ static int keep_this_program(struct keeper *keeper)
 
 void keeper_end(struct keeper *keeper, int status)
 {
-    int outer = store_get(&keeper->store, KEEPER_KEY(KEEPER_CARRIER, 0));
+    int outer = store_get(&keeper->store, KEEPER_KEY(KEEPER_FD_STASH, 0));
     int r;
 
     keeper->over = true;
@@ -64,22 +64,22 @@ void keeper_end(struct keeper *keeper, int status)
 
 void keeper_upgrade(struct keeper *keeper)
 {
-    const int stored[2] = {store_get(&keeper->store, KEEPER_KEY(KEEPER_CARRIER, 0)),
-                           store_get(&keeper->store, KEEPER_KEY(KEEPER_CARRIER, 1))};
+    const int stored[2] = {store_get(&keeper->store, KEEPER_KEY(KEEPER_FD_STASH, 0)),
+                           store_get(&keeper->store, KEEPER_KEY(KEEPER_FD_STASH, 1))};
     int fresh[2] = {-1, -1};
     /* the pair in the manager's store, so that it is there for the next program, too; else one for this once */
-    const int *carrier = stored[0] >= 0 && stored[1] >= 0 ? stored : fresh;
-    int r = carrier == fresh ? carrier_new(fresh) : 0;
+    const int *fd_stash = stored[0] >= 0 && stored[1] >= 0 ? stored : fresh;
+    int r = fd_stash == fresh ? fd_stash_new(fresh) : 0;
 
     keeper_bury(keeper);
     if (!r) {
         int before = keep_this_program(keeper);
 
-        r = push_all(&keeper->store, carrier[0]);
+        r = push_all(&keeper->store, fd_stash[0]);
         if (!r)
-            r = start_keeper(&keeper->start, keeper->start.path, carrier);
+            r = start_keeper(&keeper->start, keeper->start.path, fd_stash);
         /* all of it is here as well */
-        (void)carrier_take(carrier[1], store_take_in, &keeper->store);
+        (void)fd_stash_drain(fd_stash[1], store_take_in, &keeper->store);
         if (before >= 0)
             (void)store_take_in(&keeper->store, KEEPER_PROGRAM, 0, before);
         else if (!keeper->runs_previous)

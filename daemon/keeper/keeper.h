@@ -9,7 +9,7 @@
  * descriptor that matters before it relies on it; when the broker has ended, in whatever way, the keeper reads to the
  * end what was sent, starts the next one and hands everything over.
  *
- * What is held also outlives the keeper: in a carrier (carrier.h), which the service manager stores, or which is
+ * What is held also outlives the keeper: in an fd stash (fd_stash.h), which the service manager stores, or which is
  * inherited by the program that takes its place.
  */
 

@@ -17,8 +17,8 @@ enum keeper_kind {
     KEEPER_SESSION = 5,  /* pidfd, by the session's id */
     KEEPER_BUFFER = 6,   /* the one description, by the buffer's id */
     KEEPER_PROGRAM = 7,  /* the program that was run before this one */
-    KEEPER_CARRIER = 8,  /* 0 and 1: the ends of the socket pair in the service manager's store; see carrier.h */
-    KEEPER_CRATE = 9,    /* only inside a carrier */
+    KEEPER_FD_STASH = 8, /* 0 and 1: the ends of the socket pair in the service manager's store; see fd_stash.h */
+    KEEPER_FD_BUNDLE = 9, /* only inside an fd stash */
     KEEPER_RELEASE_LOG = 10, /* by the session's id */
     KEEPER_CONFIG = 11, /* the text of the last good configuration, see app/configuration.c */
 };

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/steal.h"
-#include "keeper/carrier.h"
+#include "keeper/fd_stash.h"
 #include "keeper/packet.h"
 #include "log/log.h"
 #include "proto/sockio.h"
@@ -259,18 +259,18 @@ int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_even
 
 static int give(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
 {
-    return carrier_put(userdata, KEEPER_KEY(kind, id), fd);
+    return fd_stash_put(userdata, KEEPER_KEY(kind, id), fd);
 }
 
-int keeper_orphan(const int carrier[2], keeper_enumerate_fn *enumerate, void *userdata)
+int keeper_orphan(const int fd_stash[2], keeper_enumerate_fn *enumerate, void *userdata)
 {
-    struct carrier carrier_in;
+    struct fd_stash stash;
     int r;
 
-    carrier_begin(&carrier_in, carrier[0]);
-    r = enumerate(userdata, give, &carrier_in);
+    fd_stash_begin(&stash, fd_stash[0]);
+    r = enumerate(userdata, give, &stash);
     if (!r)
-        r = carrier_finish(&carrier_in);
-    carrier_abandon(&carrier_in);
+        r = fd_stash_finish(&stash);
+    fd_stash_abandon(&stash);
     return r;
 }

@@ -96,5 +96,5 @@ void keeper_beat(struct keeper_link *link);
  * first result that is not 0. */
 typedef int keeper_enumerate_fn(void *userdata, keeper_take_fn *give, void *to);
 
-/* Puts all of it into the carrier, so that another keeper can take it out. 0 or a negative errno. */
-int keeper_orphan(const int carrier[2], keeper_enumerate_fn *enumerate, void *userdata);
+/* Puts all of it into the fd stash, so that another keeper can take it out. 0 or a negative errno. */
+int keeper_orphan(const int fd_stash[2], keeper_enumerate_fn *enumerate, void *userdata);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The one form of everything between keeper and broker, and in a carrier: a type, and up to 64 keys, each with its
+ * The one form of everything between keeper and broker, and in an fd stash: a type, and up to 64 keys, each with its
  * descriptor where the type says so.
  *
  * Both ends are the same program, or an older and a newer one during an upgrade: the form stays, types are only added,

@@ -50,8 +50,8 @@ void service_ready(const struct store *store, bool first, bool store_listener)
         if (store_listener)
             keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_LISTENER, store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)));
         /* ends that are there already are not taken twice */
-        keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_CARRIER, store_get(store, KEEPER_KEY(KEEPER_CARRIER, 0)));
-        keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_CARRIER, store_get(store, KEEPER_KEY(KEEPER_CARRIER, 1)));
+        keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_FD_STASH, store_get(store, KEEPER_KEY(KEEPER_FD_STASH, 0)));
+        keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_FD_STASH, store_get(store, KEEPER_KEY(KEEPER_FD_STASH, 1)));
     }
     /* the manager reads in order what is sent: who hears this finds all of it stored */
     (void)sd_notify(0, "READY=1\nSTATUS=Serving");

@@ -6,7 +6,7 @@
  * store, which come back with the next start. Without a service manager all of it does nothing.
  *
  * The store is slow with many and passes their names in one string, so it gets the ledger, the listening socket, and
- * the carrier, in which everything else travels.
+ * the fd stash, in which everything else travels.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 #define SERVICE_NAME_LEDGER   "memoryd-ledger"
 #define SERVICE_NAME_LISTENER "memoryd-listener"
-#define SERVICE_NAME_CARRIER  "memoryd-carrier" /* both ends: which is which does not matter */
+#define SERVICE_NAME_FD_STASH "memoryd-carrier" /* as earlier versions stored it; both ends, in any order */
 
 /* Is there one that keeps descriptors? Before 254 systemd does not say, and takes what it may. */
 bool service_has_store(void);

@@ -38,7 +38,7 @@ static bool is_keepers_own(const char *variable)
 static bool is_hidden(const char *argument)
 {
     return !strncmp(argument, "--" START_OPTION_BROKER "=", sizeof("--" START_OPTION_BROKER)) ||
-           !strncmp(argument, "--" START_OPTION_CARRIER "=", sizeof("--" START_OPTION_CARRIER));
+           !strncmp(argument, "--" START_OPTION_FD_STASH "=", sizeof("--" START_OPTION_FD_STASH));
 }
 
 /* A program that was replaced on disk: its successor lies there. */
@@ -199,19 +199,19 @@ pid_t start_config_trial(const struct start *start, int output, const char *sock
     return run_installed(start, output, argv);
 }
 
-int start_keeper(const struct start *start, const char *path, const int carrier[2])
+int start_keeper(const struct start *start, const char *path, const int fd_stash[2])
 {
     char option[OPTION_BYTES];
     int r;
 
-    (void)snprintf(option, sizeof(option), "--" START_OPTION_CARRIER "=%d,%d", carrier[0], carrier[1]);
+    (void)snprintf(option, sizeof(option), "--" START_OPTION_FD_STASH "=%d,%d", fd_stash[0], fd_stash[1]);
     start->argv[1] = option;
-    (void)fcntl(carrier[0], F_SETFD, 0);
-    (void)fcntl(carrier[1], F_SETFD, 0);
+    (void)fcntl(fd_stash[0], F_SETFD, 0);
+    (void)fcntl(fd_stash[1], F_SETFD, 0);
     (void)execve(path ? path : START_THIS_PROGRAM, start->argv, environ);
     r = -errno;
-    (void)fcntl(carrier[0], F_SETFD, FD_CLOEXEC);
-    (void)fcntl(carrier[1], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(fd_stash[0], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(fd_stash[1], F_SETFD, FD_CLOEXEC);
     return r;
 }
 

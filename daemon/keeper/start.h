@@ -3,7 +3,7 @@
 
 /*
  * One program, three ways to run it: as the keeper, as its broker, and as a keeper that goes on in the same process
- * with a carrier in hand. The two latter get a hidden option in front of the user's, which names descriptors.
+ * with an fd stash in hand. The two latter get a hidden option in front of the user's, which names descriptors.
  */
 
 #include <stdbool.h>
@@ -12,8 +12,8 @@
 /* The program that runs, wherever its file is by now. */
 #define START_THIS_PROGRAM "/proc/self/exe"
 
-#define START_OPTION_BROKER  "broker"  /* =FD: the socket to the keeper */
-#define START_OPTION_CARRIER "carrier" /* =FD,FD */
+#define START_OPTION_BROKER   "broker"  /* =FD: the socket to the keeper */
+#define START_OPTION_FD_STASH "carrier" /* =FD,FD; the name that earlier versions know */
 
 struct start {
     char **argv;    /* argv[1] is a place for the hidden option */
@@ -37,6 +37,6 @@ pid_t start_trial(const struct start *start, int output);
 pid_t start_config_trial(const struct start *start, int output, const char *socket);
 /* Executes `path`, or this program if it is NULL, in place of this one as the keeper. Returns only if it failed: a
  * negative errno. */
-int start_keeper(const struct start *start, const char *path, const int carrier[2]);
+int start_keeper(const struct start *start, const char *path, const int fd_stash[2]);
 /* What a hidden option names: n descriptors, close-on-exec from now on. False if it does not. */
 bool start_read_option(const char *text, int *fds, unsigned n);

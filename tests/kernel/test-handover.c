@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a killed process leaves behind in sockets: replies and descriptors that it had sent are not lost. The
- * client's reading after a disconnect follows from it, and the keeper and the carrier of a later version.
+ * client's reading after a disconnect follows from it, and the keeper and its fd stash lean on it.
  */
 #include "tests/support/child.h"
 #include "tests/support/fd.h"
@@ -140,7 +140,7 @@ static void a_kill_while_sending_loses_nothing_acknowledged(void **state)
 
 static void push_and_exit(int channel, void *context)
 {
-    const int *carrier = context;
+    const int *fd_stash = context;
     int fds[200];
     unsigned n = 0;
 
@@ -149,20 +149,20 @@ static void push_and_exit(int channel, void *context)
         CHECK(fds[n - 1] >= 0);
         CHECK(pwrite(fds[n - 1], &i, sizeof(i), 0) == sizeof(i));
     }
-    CHECK(fd_send(carrier[0], "x", 1, fds, n, MSG_DONTWAIT) == 1);
+    CHECK(fd_send(fd_stash[0], "x", 1, fds, n, MSG_DONTWAIT) == 1);
 }
 
 /* A socket pair of which somebody holds both ends carries descriptors through the death of everybody who
- * had them: the carrier by which a later version hands buffers over a restart. */
+ * had them: the fd stash, by which buffers outlive a restart. */
 static void both_ends_of_a_pair_carry_fds_over_a_death(void **state)
 {
     struct fd_received received;
-    int carrier[2];
+    int fd_stash[2];
     char byte;
 
-    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, carrier));
-    child_run(push_and_exit, carrier);
-    received = fd_receive(carrier[1], &byte, 1, 253, MSG_DONTWAIT);
+    assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd_stash));
+    child_run(push_and_exit, fd_stash);
+    received = fd_receive(fd_stash[1], &byte, 1, 253, MSG_DONTWAIT);
     assert_int_equal(received.n, 200);
     for (unsigned i = 0; i < 200; i++) {
         unsigned mark = ~0U;
@@ -171,8 +171,8 @@ static void both_ends_of_a_pair_carry_fds_over_a_death(void **state)
         assert_int_equal(mark, i);
     }
     fd_received_close(&received);
-    close(carrier[0]);
-    close(carrier[1]);
+    close(fd_stash[0]);
+    close(fd_stash[1]);
 }
 
 /* A reply that the broker sent before it died is still there behind the ECONNRESET that a later, unread

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/steal.h"
-#include "keeper/carrier.h"
+#include "keeper/fd_stash.h"
 #include "keeper/keeper.h"
 #include "keeper/link.h"
 #include "tests/support/child.h"
@@ -205,13 +205,13 @@ static void on_orphaned(void *userdata)
 {
     struct fake *fake = userdata;
     struct start start;
-    int carrier[2];
+    int fd_stash[2];
 
     report(fake, REPORT_ORPHANED);
-    CHECK(carrier_new(carrier) == 0);
-    CHECK(keeper_orphan(carrier, enumerate, fake) == 0);
+    CHECK(fd_stash_new(fd_stash) == 0);
+    CHECK(keeper_orphan(fd_stash, enumerate, fake) == 0);
     CHECK(start_init(&start, fake->argv) == 0);
-    CHECK(start_keeper(&start, NULL, carrier) == 0);
+    CHECK(start_keeper(&start, NULL, fd_stash) == 0);
 }
 
 static struct fake fake_broker;
@@ -343,7 +343,7 @@ static int copy_of_this_program(void)
     return to;
 }
 
-static int run_keeper(char **argv, const struct settings *settings, const int *carrier, int control)
+static int run_keeper(char **argv, const struct settings *settings, const int *fd_stash, int control)
 {
     struct keeper keeper;
     int status;
@@ -358,10 +358,10 @@ static int run_keeper(char **argv, const struct settings *settings, const int *c
         keeper.tick_ms = 10;
         keeper.silence_max_ms = IMPATIENCE_MS;
     }
-    if (carrier) {
-        CHECK(carrier_take(carrier[1], store_take_in, &keeper.store) == 0);
-        fd_close(carrier[0]);
-        fd_close(carrier[1]);
+    if (fd_stash) {
+        CHECK(fd_stash_drain(fd_stash[1], store_take_in, &keeper.store) == 0);
+        fd_close(fd_stash[0]);
+        fd_close(fd_stash[1]);
     } else {
         store_take_in(&keeper.store, KEEPER_LISTENER, 0, control);
     }
@@ -375,10 +375,10 @@ static int run_keeper(char **argv, const struct settings *settings, const int *c
 static int go_on_as_keeper(char **argv)
 {
     const struct settings settings = {.inherited = true};
-    int carrier[2];
+    int fd_stash[2];
 
-    CHECK(start_read_option(strchr(argv[1], '=') + 1, carrier, 2));
-    return run_keeper(argv, &settings, carrier, -1);
+    CHECK(start_read_option(strchr(argv[1], '=') + 1, fd_stash, 2));
+    return run_keeper(argv, &settings, fd_stash, -1);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the tests */

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "keeper/carrier.h"
+#include "keeper/fd_stash.h"
 #include "keeper/link.h"
 #include "proto/sockio.h"
 #include "tests/support/fd.h"
@@ -260,14 +260,14 @@ static int enumerate(void *userdata, keeper_take_fn *give, void *to)
 
 static void test_orphan(void **state)
 {
-    int carrier[2];
+    int fd_stash[2];
 
-    assert_int_equal(carrier_new(carrier), 0);
-    assert_int_equal(keeper_orphan(carrier, enumerate, &keeper), 0);
-    assert_int_equal(carrier_take(carrier[1], take, NULL), 0);
+    assert_int_equal(fd_stash_new(fd_stash), 0);
+    assert_int_equal(keeper_orphan(fd_stash, enumerate, &keeper), 0);
+    assert_int_equal(fd_stash_drain(fd_stash[1], take, NULL), 0);
     assert_int_equal(taken, 100);
-    close(carrier[0]);
-    close(carrier[1]);
+    close(fd_stash[0]);
+    close(fd_stash[1]);
 }
 
 int main(void)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The carrier: however many descriptors are put in come out, each once and under its key, and nothing stays behind. */
+/* The fd stash: however many descriptors are put in come out, each once and under its key, and nothing stays behind. */
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "keeper/carrier.h"
+#include "keeper/fd_stash.h"
 #include "tests/support/fd.h"
 #include "tests/support/test.h"
 
 /* Descriptors wait in it without a place in anybody's table, so a few files stand for many. */
 #define FILES 7
-/* More than twenty crates' worth, and what fits into the limit of a user without privileges. */
+/* More than twenty bundles' worth, and what fits into the limit of a user without privileges. */
 #define MANY 150000
 #define MODEST 900
 
@@ -30,7 +30,7 @@ static struct arrived arrived;
 static int set_up(void **state)
 {
     arrived = (struct arrived){0};
-    assert_int_equal(carrier_new(ends), 0);
+    assert_int_equal(fd_stash_new(ends), 0);
     for (unsigned i = 0; i < FILES; i++) {
         struct stat st;
 
@@ -66,15 +66,15 @@ static int arrive(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
 
 static int put(unsigned from, unsigned to)
 {
-    struct carrier carrier;
+    struct fd_stash fd_stash;
     int r = 0;
 
-    carrier_begin(&carrier, ends[0]);
+    fd_stash_begin(&fd_stash, ends[0]);
     for (unsigned i = from; i < to && !r; i++)
-        r = carrier_put(&carrier, KEEPER_KEY(KEEPER_BUFFER, i), files[i % FILES]);
+        r = fd_stash_put(&fd_stash, KEEPER_KEY(KEEPER_BUFFER, i), files[i % FILES]);
     if (!r)
-        r = carrier_finish(&carrier);
-    carrier_abandon(&carrier);
+        r = fd_stash_finish(&fd_stash);
+    fd_stash_abandon(&fd_stash);
     return r;
 }
 
@@ -82,21 +82,21 @@ static void test_few(void **state)
 {
     unsigned before = fd_count();
 
-    assert_int_equal(carrier_take(ends[1], arrive, &arrived), 0);
+    assert_int_equal(fd_stash_drain(ends[1], arrive, &arrived), 0);
     assert_int_equal(arrived.n, 0);
     assert_int_equal(put(0, 0), 0);
     assert_int_equal(put(0, 1), 0);
     assert_int_equal(put(1, MODEST), 0);
-    assert_int_equal(carrier_take(ends[1], arrive, &arrived), 0);
+    assert_int_equal(fd_stash_drain(ends[1], arrive, &arrived), 0);
     assert_int_equal(arrived.n, MODEST);
     assert_int_equal(arrived.wrong, 0);
     /* it is empty, and can be used again, the other way, too */
-    assert_int_equal(carrier_take(ends[1], arrive, &arrived), 0);
+    assert_int_equal(fd_stash_drain(ends[1], arrive, &arrived), 0);
     assert_int_equal(arrived.n, MODEST);
     assert_int_equal(put(MODEST, MODEST + 1), 0);
-    assert_int_equal(carrier_take(ends[0], arrive, &arrived), 0);
+    assert_int_equal(fd_stash_drain(ends[0], arrive, &arrived), 0);
     assert_int_equal(arrived.n, MODEST);
-    assert_int_equal(carrier_take(ends[1], arrive, &arrived), 0);
+    assert_int_equal(fd_stash_drain(ends[1], arrive, &arrived), 0);
     assert_int_equal(arrived.n, MODEST + 1);
     assert_int_equal(arrived.wrong, 0);
     assert_int_equal(fd_count(), before);
@@ -109,7 +109,7 @@ static void test_many(void **state)
     if (r == -ENOBUFS)
         test_skip("this user may not have %d descriptors in flight", MANY);
     assert_int_equal(r, 0);
-    assert_int_equal(carrier_take(ends[1], arrive, &arrived), 0);
+    assert_int_equal(fd_stash_drain(ends[1], arrive, &arrived), 0);
     assert_int_equal(arrived.n, MANY);
     assert_int_equal(arrived.wrong, 0);
 }
@@ -129,7 +129,7 @@ static void test_refused(void **state)
     unsigned before = fd_count();
 
     assert_int_equal(put(0, MODEST), 0);
-    assert_int_equal(carrier_take(ends[1], refuse_all, NULL), -EIO);
+    assert_int_equal(fd_stash_drain(ends[1], refuse_all, NULL), -EIO);
     assert_int_equal(fd_count(), before);
 }
 

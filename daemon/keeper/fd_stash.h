@@ -8,33 +8,33 @@
  * name a few only. So all descriptors travel in one socket pair, which is stored, or inherited: they are put into one
  * end and wait there for whoever reads the other.
  *
- * A socket's buffer has room for some thousand descriptors, so they are packed into *crates*: an inner socket is
+ * A socket's buffer has room for some thousand descriptors, so they are packed into *bundles*: an inner socket is
  * filled until it takes no more, and its reading end goes into the outer socket. Both ends of the outer one have to
- * stay, since somebody must be able to put things in and somebody to take them out. Of a crate nobody needs the
+ * stay, since somebody must be able to put things in and somebody to take them out. Of a bundle nobody needs the
  * writing end any more, so the end of its contents is the end of the file.
  */
 
 #include "keeper/key.h"
 #include "keeper/packet.h"
 
-struct carrier {
+struct fd_stash {
     int outer;    /* borrowed */
-    int crate[2]; /* to be filled, and to be sent */
+    int bundle[2]; /* to be filled, and to be sent */
     struct packet packet;
     int fds[PACKET_KEYS_MAX]; /* borrowed until the packet is sent */
 };
 
 /* A new one. 0 or a negative errno. */
-int carrier_new(int ret[2]);
+int fd_stash_new(int ret[2]);
 
 /* To put things in: begin, put any number, finish, abandon; the last closes what is left and is needed always. All of
  * them return 0 or a negative errno (-ENOBUFS: it is full). The descriptors stay the caller's, and open until
- * carrier_finish() has returned. */
-void carrier_begin(struct carrier *carrier, int outer);
-int carrier_put(struct carrier *carrier, struct keeper_key key, int fd);
-int carrier_finish(struct carrier *carrier);
-void carrier_abandon(struct carrier *carrier);
+ * fd_stash_finish() has returned. */
+void fd_stash_begin(struct fd_stash *fd_stash, int outer);
+int fd_stash_put(struct fd_stash *fd_stash, struct keeper_key key, int fd);
+int fd_stash_finish(struct fd_stash *fd_stash);
+void fd_stash_abandon(struct fd_stash *fd_stash);
 
 /* Takes everything out of one end; it is empty then, and may be used again. 0 or a negative errno; what cannot be read
  * is left out, and said. */
-int carrier_take(int outer, keeper_take_fn *fn, void *userdata);
+int fd_stash_drain(int outer, keeper_take_fn *fn, void *userdata);

@@ -23,7 +23,7 @@
 #define PACKETS_AT_ONCE 64
 /* Asked for; the kernel gives what it allows. */
 #define SOCKET_BYTES (8 << 20)
-/* Descriptors besides what is held: the standard ones, signals, seat, lock, the socket pair of a broker, /proc. */
+/* Descriptors besides what is held: the standard ones, signal_fd, low_fd, lock, the socket pair of a broker, /proc. */
 #define FDS_IN_RESERVE 10
 
 void keeper_kill_broker(struct keeper *keeper, const char *why)
@@ -55,8 +55,8 @@ void keeper_start_broker(struct keeper *keeper)
     keeper->silence_ms = 0;
     /* as much as the socket takes: all, unless it is some thousand descriptors */
     (void)setsockopt(keeper->socket, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
-    pid = dup3(theirs, keeper->seat, O_CLOEXEC) < 0 ? -errno : start_broker(&keeper->start, previous, keeper->seat);
-    (void)dup3(keeper->signal_fd, keeper->seat, O_CLOEXEC);
+    pid = dup3(theirs, keeper->low_fd, O_CLOEXEC) < 0 ? -errno : start_broker(&keeper->start, previous, keeper->low_fd);
+    (void)dup3(keeper->signal_fd, keeper->low_fd, O_CLOEXEC);
     if (pid < 0) {
         log_error("cannot start the broker: %s", strerror(-pid));
         keeper->socket = fd_close(keeper->socket);

@@ -35,13 +35,13 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
     sigset_t none;
     int r;
 
-    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .seat = -1, .socket = -1, .most = most,
+    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .low_fd = -1, .socket = -1, .most = most,
                               .tick_ms = TICK_MS, .silence_max_ms = SILENCE_MS, .trial = {.output = -1}};
     /* before anything is held, so that their numbers are low; signals are named later */
     (void)sigemptyset(&none);
     keeper->signal_fd = signalfd(-1, &none, SFD_CLOEXEC | SFD_NONBLOCK);
-    keeper->seat = keeper->signal_fd < 0 ? -1 : fcntl(keeper->signal_fd, F_DUPFD_CLOEXEC, 0);
-    if (keeper->seat < 0)
+    keeper->low_fd = keeper->signal_fd < 0 ? -1 : fcntl(keeper->signal_fd, F_DUPFD_CLOEXEC, 0);
+    if (keeper->low_fd < 0)
         return -errno;
     r = start_init(&keeper->start, argv);
     return r ? r : store_init(&keeper->store, most);
@@ -50,7 +50,7 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
 void keeper_deinit(struct keeper *keeper)
 {
     keeper->signal_fd = fd_close(keeper->signal_fd);
-    keeper->seat = fd_close(keeper->seat);
+    keeper->low_fd = fd_close(keeper->low_fd);
     keeper->socket = fd_close(keeper->socket);
     keeper->trial.output = fd_close(keeper->trial.output);
     store_deinit(&keeper->store);

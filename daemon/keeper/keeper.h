@@ -63,7 +63,7 @@ struct keeper {
     bool runs_previous;      /* that was done */
     struct trial trial;
     int signal_fd;
-    int seat;                /* a low number, for a broker's end of its socket while it is started; else signals' */
+    int low_fd;              /* a broker's end of its socket while it is started; else a copy of signal_fd */
     int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
     pid_t pid;               /* of the broker; 0 when it has ended, or left: the number may be anybody's soon */
     siginfo_t ended;         /* how it did */

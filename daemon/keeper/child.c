@@ -237,20 +237,20 @@ static void note_end(struct keeper *keeper, const siginfo_t *info)
 /* It stays a zombie for a while: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a
  * name for each descriptor. For ten thousand that keeps a processor busy for as long as the next broker needs until it
  * serves, which can use it meanwhile. */
-void keeper_reap(struct keeper *keeper)
+void keeper_note_exit(struct keeper *keeper)
 {
     siginfo_t info = {0};
 
     if (keeper->pid > 0 && !waitid(P_PID, (id_t)keeper->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid)
         note_end(keeper, &info);
-    keeper->unburied = true;
+    keeper->has_zombies = true;
 }
 
-void keeper_bury(struct keeper *keeper)
+void keeper_reap(struct keeper *keeper)
 {
     siginfo_t info;
 
-    keeper->unburied = false;
+    keeper->has_zombies = false;
     while (info = (siginfo_t){0}, !waitid(P_ALL, 0, &info, WEXITED | WNOHANG) && info.si_pid)
         note_end(keeper, &info);
 }

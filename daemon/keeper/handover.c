@@ -49,7 +49,7 @@ void keeper_end(struct keeper *keeper, int status)
 
     keeper->over = true;
     keeper->status = status;
-    keeper_bury(keeper);
+    keeper_reap(keeper);
     if (outer < 0 || !service_has_store())
         return;
     (void)fd_close(keep_this_program(keeper));
@@ -71,7 +71,7 @@ void keeper_upgrade(struct keeper *keeper)
     const int *fd_stash = stored[0] >= 0 && stored[1] >= 0 ? stored : fresh;
     int r = fd_stash == fresh ? fd_stash_new(fresh) : 0;
 
-    keeper_bury(keeper);
+    keeper_reap(keeper);
     if (!r) {
         int before = keep_this_program(keeper);
 

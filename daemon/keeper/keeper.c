@@ -209,7 +209,7 @@ static void on_signals(struct keeper *keeper)
         if (info.ssi_signo == SIGHUP)
             reload(keeper);
         else if (info.ssi_signo == SIGCHLD)
-            keeper_reap(keeper);
+            keeper_note_exit(keeper);
         else
             stop(keeper);
     }
@@ -307,8 +307,8 @@ static void turn(struct keeper *keeper)
             start_next(keeper, BACK_OFF_MAX_MS);
     }
     /* the next one serves, or is not due yet */
-    if (!keeper->over && keeper->unburied && (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_DOWN))
-        keeper_bury(keeper);
+    if (!keeper->over && keeper->has_zombies && (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_DOWN))
+        keeper_reap(keeper);
 }
 
 int keeper_run(struct keeper *keeper)

@@ -67,7 +67,7 @@ struct keeper {
     int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
     pid_t pid;               /* of the broker; 0 when it has ended, or left: the number may be anybody's soon */
     siginfo_t ended;         /* how it did */
-    bool unburied;           /* somebody is still a zombie */
+    bool has_zombies;        /* keeper_reap() has something to do */
     size_t position;         /* in the store, while handing over */
     bool wait_for_turn;      /* … too many descriptors of this user are on their way anywhere */
     uint64_t silence_ms;     /* of the broker; while it stops, since it was told to */
@@ -95,11 +95,11 @@ void keeper_start_broker(struct keeper *keeper);
 void keeper_hand_over(struct keeper *keeper);
 /* A bounded number of packets; false when all was read that this broker will ever send. */
 bool keeper_hear(struct keeper *keeper);
-/* After a SIGCHLD: has the broker ended? */
+/* After a SIGCHLD: notes whether the broker has ended, and leaves it a zombie. */
+void keeper_note_exit(struct keeper *keeper);
+/* Reaps the broker, which may take a while, and whatever else has ended: the first process of a container inherits
+ * every orphan. */
 void keeper_reap(struct keeper *keeper);
-/* What remains of it, which may take a while; and whatever else has ended: the first process of a container gets all
- * that nobody else is the parent of. */
-void keeper_bury(struct keeper *keeper);
 void keeper_tell(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key);
 /* If it was not reaped. `why` is said; NULL: nothing is. */
 void keeper_kill_broker(struct keeper *keeper, const char *why);

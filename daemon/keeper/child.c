@@ -167,7 +167,7 @@ static void note_left(struct keeper *keeper)
 
 static void heard(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
 {
-    if (keeper->wish == KEEPER_GO_ON)
+    if (keeper->goal == KEEPER_GOAL_SERVE)
         keeper->silence_ms = 0;
     switch (packet->type) {
     case PACKET_HOLD:

@@ -65,31 +65,31 @@ void keeper_broker_is_ready(struct keeper *keeper)
         return;
     keeper->state = KEEPER_SERVING;
     keeper->back_off_ms = 0;
-    if (keeper->wish == KEEPER_GO_ON)
+    if (keeper->goal == KEEPER_GOAL_SERVE)
         service_ready(&keeper->store, !keeper->has_served, keeper->own_listener);
     if (!keeper->has_served && keeper->served)
         keeper->served(keeper->userdata);
     keeper->has_served = true;
 }
 
-static void ask_to_stop(struct keeper *keeper, enum keeper_wish wish)
+static void ask_to_stop(struct keeper *keeper, enum keeper_goal goal)
 {
-    keeper->wish = wish;
+    keeper->goal = goal;
     keeper->silence_ms = 0;
     if (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_STARTING)
-        keeper_tell(keeper, PACKET_STOP, wish == KEEPER_STOP ? service_at_stop() : KEEPER_STOP_NEXT, NULL);
+        keeper_tell(keeper, PACKET_STOP, goal == KEEPER_GOAL_STOP ? service_at_stop() : KEEPER_STOP_NEXT, NULL);
     else if (keeper->state == KEEPER_HANDING)
         keeper_kill_broker(keeper, NULL); /* it has done nothing yet */
 }
 
 void keeper_begin_upgrade(struct keeper *keeper)
 {
-    if (keeper->over || keeper->wish != KEEPER_GO_ON)
+    if (keeper->over || keeper->goal != KEEPER_GOAL_SERVE)
         return;
     if (keeper->state == KEEPER_DOWN)
         keeper_upgrade(keeper);
     else
-        ask_to_stop(keeper, KEEPER_UPGRADE);
+        ask_to_stop(keeper, KEEPER_GOAL_UPGRADE);
 }
 
 /* ----------------------------------------------------------------------------------------------- the broker's end */
@@ -141,10 +141,10 @@ static void broker_ended(struct keeper *keeper)
 
     keeper->state = KEEPER_DOWN;
     keeper->due = 0;
-    if (keeper->wish == KEEPER_STOP) {
+    if (keeper->goal == KEEPER_GOAL_STOP) {
         keeper_end(keeper, 0);
-    } else if (keeper->wish == KEEPER_UPGRADE) {
-        keeper->wish = KEEPER_GO_ON;
+    } else if (keeper->goal == KEEPER_GOAL_UPGRADE) {
+        keeper->goal = KEEPER_GOAL_SERVE;
         keeper_upgrade(keeper);
     } else if (is_the_end(keeper, &keeper->ended, served)) {
         keeper_end(keeper, keeper->ended.si_status);
@@ -180,7 +180,7 @@ static void look_whether_it_ended(struct keeper *keeper)
 static void reload(struct keeper *keeper)
 {
     /* there is none, or it has not looked yet */
-    if (keeper->state == KEEPER_DOWN || keeper->state == KEEPER_HANDING || keeper->wish != KEEPER_GO_ON)
+    if (keeper->state == KEEPER_DOWN || keeper->state == KEEPER_HANDING || keeper->goal != KEEPER_GOAL_SERVE)
         return;
     if (keeper->state == KEEPER_SERVING)
         service_reloading();
@@ -193,12 +193,12 @@ static void stop(struct keeper *keeper)
         keeper_end(keeper, 0);
         return;
     }
-    if (keeper->wish == KEEPER_STOP) {
+    if (keeper->goal == KEEPER_GOAL_STOP) {
         keeper_kill_broker(keeper, NULL); /* asked twice: at once */
         return;
     }
     service_stopping();
-    ask_to_stop(keeper, KEEPER_STOP);
+    ask_to_stop(keeper, KEEPER_GOAL_STOP);
 }
 
 static void on_signals(struct keeper *keeper)
@@ -218,7 +218,7 @@ static void on_signals(struct keeper *keeper)
 /* Time that this process itself did not run does not count against the broker. */
 static void tick(struct keeper *keeper)
 {
-    uint64_t patience = keeper->wish != KEEPER_GO_ON      ? STOP_MS
+    uint64_t patience = keeper->goal != KEEPER_GOAL_SERVE ? STOP_MS
                         : keeper->state == KEEPER_SERVING ? keeper->silence_max_ms
                                                           : START_MS;
 
@@ -231,7 +231,7 @@ static void tick(struct keeper *keeper)
     if (keeper->silence_ms <= patience)
         return;
     keeper->silence_ms = 0;
-    if (keeper->wish != KEEPER_GO_ON)
+    if (keeper->goal != KEEPER_GOAL_SERVE)
         keeper_kill_broker(keeper, "does not stop");
     else if (!process_pauses(keeper->pid))
         keeper_kill_broker(keeper, "does not answer any more");

@@ -29,10 +29,10 @@ enum keeper_state {
     KEEPER_SERVING,
 };
 
-enum keeper_wish {
-    KEEPER_GO_ON,
-    KEEPER_STOP,
-    KEEPER_UPGRADE,
+enum keeper_goal {
+    KEEPER_GOAL_SERVE,
+    KEEPER_GOAL_STOP,
+    KEEPER_GOAL_UPGRADE,
 };
 
 /* Of the program that is to take our place. */
@@ -57,7 +57,7 @@ struct keeper {
 
     uint64_t most;           /* so many descriptors may be open */
     enum keeper_state state;
-    enum keeper_wish wish;
+    enum keeper_goal goal;
     bool has_served;         /* any broker of this keeper */
     bool use_previous;       /* start the program that was there before this one */
     bool runs_previous;      /* that was done */

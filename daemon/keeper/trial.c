@@ -84,7 +84,7 @@ static void try_run(struct keeper *keeper)
 void keeper_try_upgrade(struct keeper *keeper)
 {
     /* the answer to one is the answer to all that ask meanwhile */
-    if (keeper->wish != KEEPER_GO_ON || keeper->trial.pid)
+    if (keeper->goal != KEEPER_GOAL_SERVE || keeper->trial.pid)
         return;
     keeper->trial.reads_config = false;
     try_run(keeper);

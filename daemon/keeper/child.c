@@ -185,7 +185,7 @@ static void heard(struct keeper *keeper, const struct packet *packet, struct fds
             service_ready(&keeper->store, false, false);
         break;
     case PACKET_UPGRADE:
-        keeper_try_upgrade(keeper);
+        keeper_preflight_begin(keeper);
         break;
     case PACKET_LEFT:
         note_left(keeper);
@@ -229,8 +229,8 @@ static void note_end(struct keeper *keeper, const siginfo_t *info)
     if (info->si_pid == keeper->pid) {
         keeper->ended = *info;
         keeper->pid = 0;
-    } else if (info->si_pid == keeper->trial.pid) {
-        keeper_trial_ended(keeper, info);
+    } else if (info->si_pid == keeper->preflight.pid) {
+        keeper_preflight_ended(keeper, info);
     }
 }
 

@@ -36,7 +36,7 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
     int r;
 
     *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .low_fd = -1, .socket = -1, .most = most,
-                              .tick_ms = TICK_MS, .silence_max_ms = SILENCE_MS, .trial = {.output = -1}};
+                              .tick_ms = TICK_MS, .silence_max_ms = SILENCE_MS, .preflight = {.output = -1}};
     /* before anything is held, so that their numbers are low; signals are named later */
     (void)sigemptyset(&none);
     keeper->signal_fd = signalfd(-1, &none, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -52,7 +52,7 @@ void keeper_deinit(struct keeper *keeper)
     keeper->signal_fd = fd_close(keeper->signal_fd);
     keeper->low_fd = fd_close(keeper->low_fd);
     keeper->socket = fd_close(keeper->socket);
-    keeper->trial.output = fd_close(keeper->trial.output);
+    keeper->preflight.output = fd_close(keeper->preflight.output);
     store_deinit(&keeper->store);
     start_deinit(&keeper->start);
 }
@@ -224,7 +224,7 @@ static void tick(struct keeper *keeper)
 
     if (keeper->watchdog)
         service_alive();
-    keeper_look_after_trial(keeper);
+    keeper_preflight_tick(keeper);
     if (keeper->state == KEEPER_DOWN)
         return;
     keeper->silence_ms += keeper->tick_ms;

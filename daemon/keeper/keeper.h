@@ -35,12 +35,12 @@ enum keeper_goal {
     KEEPER_GOAL_UPGRADE,
 };
 
-/* Of the program that is to take our place. */
-struct trial {
-    pid_t pid;  /* 0: there is none */
-    bool reads_config; /* its second run; in the first it says its version */
-    int output; /* what it says */
-    uint64_t ms;
+/* A test run of the program that is to take our place. */
+struct preflight {
+    pid_t pid;         /* 0: there is none */
+    bool reads_config; /* the second run; in the first it prints its version */
+    int output;        /* what it prints */
+    uint64_t ms;       /* since it began */
 };
 
 struct keeper {
@@ -61,7 +61,7 @@ struct keeper {
     bool has_served;         /* any broker of this keeper */
     bool use_previous;       /* start the program that was there before this one */
     bool runs_previous;      /* that was done */
-    struct trial trial;
+    struct preflight preflight;
     int signal_fd;
     int low_fd;              /* a broker's end of its socket while it is started; else a copy of signal_fd */
     int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
@@ -115,10 +115,10 @@ void keeper_end(struct keeper *keeper, int status);
 /* The program is exchanged; returns only if that failed. */
 void keeper_upgrade(struct keeper *keeper);
 
-/* trial.c: whether there is a program to exchange it for. */
-/* The broker wants it: begins to find out. */
-void keeper_try_upgrade(struct keeper *keeper);
-/* The trial was reaped. */
-void keeper_trial_ended(struct keeper *keeper, const siginfo_t *info);
+/* preflight.c: does the installed program run? */
+/* The broker asks for an upgrade. */
+void keeper_preflight_begin(struct keeper *keeper);
+/* The preflight was reaped. */
+void keeper_preflight_ended(struct keeper *keeper, const siginfo_t *info);
 /* Once a tick. */
-void keeper_look_after_trial(struct keeper *keeper);
+void keeper_preflight_tick(struct keeper *keeper);

@@ -173,14 +173,14 @@ static pid_t run_installed(const struct start *start, int output, char **argv)
     _exit(EXIT_FAILURE);
 }
 
-pid_t start_trial(const struct start *start, int output)
+pid_t start_preflight(const struct start *start, int output)
 {
     char *argv[] = {start->argv[0], (char *)"--version", NULL};
 
     return run_installed(start, output, argv);
 }
 
-pid_t start_config_trial(const struct start *start, int output, const char *socket)
+pid_t start_config_preflight(const struct start *start, int output, const char *socket)
 {
     char *const more[] = {(char *)"--socket", (char *)(uintptr_t)socket, (char *)"--check-config"};
     char *argv[ARGUMENTS_MAX + sizeof(more) / sizeof(more[0]) + 1];

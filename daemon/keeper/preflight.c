@@ -22,14 +22,14 @@
 #define PATIENCE_MS 10000
 #define NAME        "memoryd "
 
-static void refuse_upgrade(struct keeper *keeper, int error)
+static void preflight_refuse(struct keeper *keeper, int error)
 {
     if (keeper->state == KEEPER_SERVING)
         keeper_tell(keeper, PACKET_UPGRADE_REFUSED, (uint32_t)error, NULL);
 }
 
 /* Where the broker listens: what it is told by that is which configuration is its own. "" if that is nowhere. */
-static const char *listens_at(const struct keeper *keeper, struct sockaddr_un *address)
+static const char *preflight_socket(const struct keeper *keeper, struct sockaddr_un *address)
 {
     int listener = store_get(&keeper->store, KEEPER_KEY(KEEPER_LISTENER, 0));
     socklen_t size = sizeof(*address) - 1;
@@ -40,15 +40,16 @@ static const char *listens_at(const struct keeper *keeper, struct sockaddr_un *a
     return address->sun_path;
 }
 
-static pid_t start_run(const struct keeper *keeper, int output)
+static pid_t preflight_fork(const struct keeper *keeper, int output)
 {
     struct sockaddr_un address;
 
-    return keeper->trial.reads_config ? start_config_trial(&keeper->start, output, listens_at(keeper, &address))
-                                      : start_trial(&keeper->start, output);
+    if (keeper->preflight.reads_config)
+        return start_config_preflight(&keeper->start, output, preflight_socket(keeper, &address));
+    return start_preflight(&keeper->start, output);
 }
 
-static int begin_run(struct keeper *keeper)
+static int preflight_start_run(struct keeper *keeper)
 {
     _cleanup_close_ int theirs = -1;
     int ends[2];
@@ -58,72 +59,72 @@ static int begin_run(struct keeper *keeper)
         return -ENOENT;
     if (access(keeper->start.path, X_OK) < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
-    keeper->trial.output = ends[0];
+    keeper->preflight.output = ends[0];
     theirs = ends[1];
-    pid = start_run(keeper, theirs);
+    pid = preflight_fork(keeper, theirs);
     if (pid < 0) {
-        keeper->trial.output = fd_close(keeper->trial.output);
+        keeper->preflight.output = fd_close(keeper->preflight.output);
         return pid;
     }
-    keeper->trial.pid = pid;
-    keeper->trial.ms = 0;
+    keeper->preflight.pid = pid;
+    keeper->preflight.ms = 0;
     return 0;
 }
 
-static void try_run(struct keeper *keeper)
+static void preflight_run(struct keeper *keeper)
 {
-    int r = begin_run(keeper);
+    int r = preflight_start_run(keeper);
 
     if (!r)
         return;
     log_error("no upgrade: cannot execute %s: %s", keeper->start.path ? keeper->start.path : "the installed program",
               strerror(-r));
-    refuse_upgrade(keeper, -r);
+    preflight_refuse(keeper, -r);
 }
 
-void keeper_try_upgrade(struct keeper *keeper)
+void keeper_preflight_begin(struct keeper *keeper)
 {
     /* the answer to one is the answer to all that ask meanwhile */
-    if (keeper->goal != KEEPER_GOAL_SERVE || keeper->trial.pid)
+    if (keeper->goal != KEEPER_GOAL_SERVE || keeper->preflight.pid)
         return;
-    keeper->trial.reads_config = false;
-    try_run(keeper);
+    keeper->preflight.reads_config = false;
+    preflight_run(keeper);
 }
 
-static void config_trial_ended(struct keeper *keeper, const siginfo_t *info)
+static void preflight_config_ended(struct keeper *keeper, const siginfo_t *info)
 {
     if (info->si_code == CLD_EXITED && !info->si_status) {
         keeper_begin_upgrade(keeper);
         return;
     }
     log_error("no upgrade: %s finds mistakes in the configuration", keeper->start.path);
-    refuse_upgrade(keeper, KEEPER_REFUSED_CONFIG);
+    preflight_refuse(keeper, KEEPER_REFUSED_CONFIG);
 }
 
-void keeper_trial_ended(struct keeper *keeper, const siginfo_t *info)
+void keeper_preflight_ended(struct keeper *keeper, const siginfo_t *info)
 {
     char text[sizeof(NAME)] = "";
-    bool read_config = keeper->trial.reads_config;
+    bool read_config = keeper->preflight.reads_config;
     bool good = info->si_code == CLD_EXITED && !info->si_status &&
-                read(keeper->trial.output, text, sizeof(NAME) - 1) > 0 && !strcmp(text, NAME);
+                read(keeper->preflight.output, text, sizeof(NAME) - 1) > 0 && !strcmp(text, NAME);
 
-    keeper->trial = (struct trial){.output = fd_close(keeper->trial.output)};
+    keeper->preflight = (struct preflight){.output = fd_close(keeper->preflight.output)};
     if (read_config) {
-        config_trial_ended(keeper, info);
+        preflight_config_ended(keeper, info);
         return;
     }
     if (good) {
-        keeper->trial.reads_config = true;
-        try_run(keeper);
+        keeper->preflight.reads_config = true;
+        preflight_run(keeper);
         return;
     }
     log_error("no upgrade: %s does not run, or is no memoryd", keeper->start.path);
-    refuse_upgrade(keeper, ENOEXEC);
+    preflight_refuse(keeper, ENOEXEC);
 }
 
-void keeper_look_after_trial(struct keeper *keeper)
+void keeper_preflight_tick(struct keeper *keeper)
 {
-    keeper->trial.ms += keeper->tick_ms;
-    if (keeper->trial.pid && keeper->trial.ms > PATIENCE_MS)
-        (void)kill(keeper->trial.pid, SIGKILL);
+    keeper->preflight.ms += keeper->tick_ms;
+    if (keeper->preflight.pid && keeper->preflight.ms > PATIENCE_MS)
+        (void)kill(keeper->preflight.pid, SIGKILL);
 }

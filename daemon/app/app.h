@@ -99,7 +99,7 @@ struct app {
     struct event idle_event;
     struct event stop_event;
     struct event keeper_event;
-    struct event beat_event;
+    struct event heartbeat_event;
 };
 
 /* The keeper, and the broker that it starts; they return the exit status. */

@@ -69,13 +69,13 @@ static void on_work(evutil_socket_t fd, short events, void *userdata)
     broker_commit(app->broker);
 }
 
-static void on_beat(evutil_socket_t fd, short events, void *userdata)
+static void on_heartbeat(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
     (void)fd;
     (void)events;
-    keeper_beat(app->keeper);
+    keeper_send_heartbeat(app->keeper);
     log_tick();
 }
 
@@ -254,7 +254,7 @@ void loop_set_spin(struct app *app)
 
 int loop_init(struct app *app)
 {
-    static const struct timeval beat = {.tv_sec = 1};
+    static const struct timeval heartbeat = {.tv_sec = 1};
     static const struct sys_schedule prompt = {.policy = SCHED_OTHER, .slice = SLICE_NS};
     int r;
 
@@ -266,8 +266,8 @@ int loop_init(struct app *app)
     (void)watch(app, &app->tick_event, -1, 0, on_tick);
     (void)watch(app, &app->idle_event, -1, 0, on_idle);
     (void)watch(app, &app->stop_event, -1, 0, on_stopped);
-    if (event_assign(&app->beat_event, app->base, -1, EV_PERSIST, on_beat, app) < 0 ||
-        event_add(&app->beat_event, &beat) < 0)
+    if (event_assign(&app->heartbeat_event, app->base, -1, EV_PERSIST, on_heartbeat, app) < 0 ||
+        event_add(&app->heartbeat_event, &heartbeat) < 0)
         return -ENOMEM;
     loop_set_spin(app);
     r = watch(app, &app->keeper_event, keeper_link_fd(app->keeper), EV_READ | EV_PERSIST, on_keeper);

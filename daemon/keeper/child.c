@@ -190,7 +190,7 @@ static void heard(struct keeper *keeper, const struct packet *packet, struct fds
     case PACKET_LEFT:
         note_left(keeper);
         break;
-    default: /* a beat, or of a later version */
+    default: /* a heartbeat, or of a later version */
         break;
     }
 }

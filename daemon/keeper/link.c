@@ -148,9 +148,9 @@ void keeper_tell_left(struct keeper_link *link)
     tell(link, PACKET_LEFT);
 }
 
-void keeper_beat(struct keeper_link *link)
+void keeper_send_heartbeat(struct keeper_link *link)
 {
-    const struct packet packet = {.type = PACKET_BEAT};
+    const struct packet packet = {.type = PACKET_HEARTBEAT};
 
     /* where there is no room the keeper has enough to read */
     if (link)

@@ -88,7 +88,7 @@ void keeper_tell_upgrade(struct keeper_link *link);
  * need not wait for that, which may take long: workers, with hardly a processor, are inside the kernel. */
 void keeper_tell_left(struct keeper_link *link);
 /* To be called once a second; a broker that is silent for long is killed. */
-void keeper_beat(struct keeper_link *link);
+void keeper_send_heartbeat(struct keeper_link *link);
 
 /* ---- without a keeper ------------------------------------------------------------------------------------- */
 

@@ -30,7 +30,7 @@
 #include "tests/support/wait.h"
 
 #define BUFFERS 500
-#define BEAT_MS 10
+#define HEARTBEAT_MS 10
 #define IMPATIENCE_MS 3000
 
 enum order {
@@ -306,8 +306,8 @@ static int play_broker(char **argv)
         struct pollfd fds[] = {{.fd = fake->control, .events = POLLIN},
                                {.fd = keeper_link_fd(fake->keeper), .events = POLLIN}};
 
-        poll(fds, 2, BEAT_MS);
-        keeper_beat(fake->keeper);
+        poll(fds, 2, HEARTBEAT_MS);
+        keeper_send_heartbeat(fake->keeper);
         if (fds[1].revents)
             CHECK(keeper_link_dispatch(fake->keeper, &events, fake) == 0);
         if (fds[0].revents) {

@@ -133,7 +133,7 @@ static void test_without_keeper(void **state)
     keeper_tell_ready(NULL);
     keeper_tell_reloaded(NULL);
     keeper_tell_upgrade(NULL);
-    keeper_beat(NULL);
+    keeper_send_heartbeat(NULL);
     assert_int_equal(keeper_pid(NULL), 0);
     assert_null(keeper_link_free(NULL));
 }
@@ -238,7 +238,7 @@ static void test_events(void **state)
     assert_int_equal(hear(PACKET_RELOADED, NULL), 1);
     keeper_tell_upgrade(broker);
     assert_int_equal(hear(PACKET_UPGRADE, NULL), 1);
-    keeper_beat(broker);
+    keeper_send_heartbeat(broker);
     /* dies without having read it */
     say(PACKET_STOP, 1, 0, NULL);
     keeper = fd_close(keeper);

@@ -42,10 +42,10 @@ static void test_round_trip(void **state)
     assert_int_equal(fdset_count(&fds), PACKET_KEYS_MAX);
     fdset_deinit(&fds);
 
-    sent = (struct packet){.type = PACKET_BEAT};
+    sent = (struct packet){.type = PACKET_HEARTBEAT};
     assert_int_equal(packet_send(ends[0], &sent, NULL), 0);
     assert_int_equal(packet_receive(ends[1], &got, &fds), 0);
-    assert_int_equal(got.type, PACKET_BEAT);
+    assert_int_equal(got.type, PACKET_HEARTBEAT);
     assert_int_equal(got.n, 0);
 }
 
@@ -53,7 +53,7 @@ static void test_round_trip(void **state)
 static void test_malformed(void **state)
 {
     const struct packet keyed = {.type = PACKET_DROP, .n = 2};
-    const struct packet bare = {.type = PACKET_BEAT};
+    const struct packet bare = {.type = PACKET_HEARTBEAT};
     const struct packet hold = {.type = PACKET_HOLD, .n = 1};
     const struct packet many = {.type = PACKET_DROP, .n = PACKET_KEYS_MAX + 1};
     struct packet got;

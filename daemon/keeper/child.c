@@ -52,7 +52,7 @@ void keeper_start_broker(struct keeper *keeper)
     theirs = ends[1];
     keeper->state = KEEPER_HANDING;
     keeper->position = 0;
-    keeper->silence_ms = 0;
+    keeper->unresponsive_ms = 0;
     /* as much as the socket takes: all, unless it is some thousand descriptors */
     (void)setsockopt(keeper->socket, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
     pid = dup3(theirs, keeper->low_fd, O_CLOEXEC) < 0 ? -errno : start_broker(&keeper->start, previous, keeper->low_fd);
@@ -168,7 +168,7 @@ static void note_left(struct keeper *keeper)
 static void heard(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
 {
     if (keeper->goal == KEEPER_GOAL_SERVE)
-        keeper->silence_ms = 0;
+        keeper->unresponsive_ms = 0;
     switch (packet->type) {
     case PACKET_HOLD:
         hold(keeper, packet, fds);

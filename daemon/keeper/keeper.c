@@ -19,8 +19,8 @@
 #define TICK_MS 1000
 /* To look again whether something may be sent. */
 #define TURN_MS 1
-/* A broker that serves says something once a second. */
-#define SILENCE_MS 10000
+/* A broker that serves sends a heartbeat once a second. */
+#define UNRESPONSIVE_MS 10000
 /* What it may take to begin to serve, on a machine that has other things to do. */
 #define START_MS 60000
 /* Replies and last events get two seconds (app/); then it is helped. */
@@ -36,7 +36,7 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
     int r;
 
     *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .low_fd = -1, .socket = -1, .most = most,
-                              .tick_ms = TICK_MS, .silence_max_ms = SILENCE_MS, .preflight = {.output = -1}};
+                              .tick_ms = TICK_MS, .unresponsive_max_ms = UNRESPONSIVE_MS, .preflight = {.output = -1}};
     /* before anything is held, so that their numbers are low; signals are named later */
     (void)sigemptyset(&none);
     keeper->signal_fd = signalfd(-1, &none, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -75,7 +75,7 @@ void keeper_broker_is_ready(struct keeper *keeper)
 static void ask_to_stop(struct keeper *keeper, enum keeper_goal goal)
 {
     keeper->goal = goal;
-    keeper->silence_ms = 0;
+    keeper->unresponsive_ms = 0;
     if (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_STARTING)
         keeper_tell(keeper, PACKET_STOP, goal == KEEPER_GOAL_STOP ? service_at_stop() : KEEPER_STOP_NEXT, NULL);
     else if (keeper->state == KEEPER_HANDING)
@@ -219,7 +219,7 @@ static void on_signals(struct keeper *keeper)
 static void tick(struct keeper *keeper)
 {
     uint64_t patience = keeper->goal != KEEPER_GOAL_SERVE ? STOP_MS
-                        : keeper->state == KEEPER_SERVING ? keeper->silence_max_ms
+                        : keeper->state == KEEPER_SERVING ? keeper->unresponsive_max_ms
                                                           : START_MS;
 
     if (keeper->watchdog)
@@ -227,14 +227,14 @@ static void tick(struct keeper *keeper)
     keeper_preflight_tick(keeper);
     if (keeper->state == KEEPER_DOWN)
         return;
-    keeper->silence_ms += keeper->tick_ms;
-    if (keeper->silence_ms <= patience)
+    keeper->unresponsive_ms += keeper->tick_ms;
+    if (keeper->unresponsive_ms <= patience)
         return;
-    keeper->silence_ms = 0;
+    keeper->unresponsive_ms = 0;
     if (keeper->goal != KEEPER_GOAL_SERVE)
         keeper_kill_broker(keeper, "does not stop");
     else if (!process_pauses(keeper->pid))
-        keeper_kill_broker(keeper, "does not answer any more");
+        keeper_kill_broker(keeper, "is unresponsive");
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)

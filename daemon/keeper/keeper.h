@@ -53,7 +53,7 @@ struct keeper {
     void (*served)(void *userdata); /* the first broker serves; NULL: nobody asks */
     void *userdata;
     uint64_t tick_ms;               /* it looks after the broker so often */
-    uint64_t silence_max_ms;        /* of a broker that serves */
+    uint64_t unresponsive_max_ms;   /* of a broker that serves */
 
     uint64_t most;           /* so many descriptors may be open */
     enum keeper_state state;
@@ -70,7 +70,7 @@ struct keeper {
     bool has_zombies;        /* keeper_reap() has something to do */
     size_t position;         /* in the store, while handing over */
     bool wait_for_turn;      /* … too many descriptors of this user are on their way anywhere */
-    uint64_t silence_ms;     /* of the broker; while it stops, since it was told to */
+    uint64_t unresponsive_ms; /* of the broker; while it stops, since it was told to */
     uint64_t back_off_ms;    /* 0 after one that has served */
     uint64_t due;            /* when the next broker is to be started */
     uint64_t tick_due;

@@ -87,7 +87,7 @@ void keeper_tell_upgrade(struct keeper_link *link);
 /* This broker has ended in order: from now on it changes nothing, and only its process is still to go. The next one
  * need not wait for that, which may take long: workers, with hardly a processor, are inside the kernel. */
 void keeper_tell_left(struct keeper_link *link);
-/* To be called once a second; a broker that is silent for long is killed. */
+/* To be called once a second; an unresponsive broker is killed. */
 void keeper_send_heartbeat(struct keeper_link *link);
 
 /* ---- without a keeper ------------------------------------------------------------------------------------- */

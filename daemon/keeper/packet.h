@@ -23,7 +23,7 @@ enum packet_type {
     PACKET_DROPPED,
     PACKET_END,      /* to the broker: that was all; `value` is the keeper's pid */
     PACKET_READY,    /* to the keeper: the broker serves */
-    PACKET_HEARTBEAT,     /* … and lives */
+    PACKET_HEARTBEAT, /* … and lives */
     PACKET_STOP,     /* to the broker: end in order; `value` is an enum keeper_stop */
     PACKET_RELOAD,   /* to the broker: read the configuration again … */
     PACKET_RELOADED, /* … it was */

@@ -356,7 +356,7 @@ static int run_keeper(char **argv, const struct settings *settings, const int *f
     }
     if (settings->impatient) {
         keeper.tick_ms = 10;
-        keeper.silence_max_ms = IMPATIENCE_MS;
+        keeper.unresponsive_max_ms = IMPATIENCE_MS;
     }
     if (fd_stash) {
         CHECK(fd_stash_drain(fd_stash[1], store_take_in, &keeper.store) == 0);

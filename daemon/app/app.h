@@ -189,4 +189,4 @@ int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, 
 /* Leaves the starter's terminal; what is said from now on goes to the journal. */
 void place_leave_terminal(void);
 bool place_has_no_terminal(void);
-void place_tell_ready(int ready);
+void place_send_ready(int ready);

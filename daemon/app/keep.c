@@ -176,7 +176,7 @@ static void on_served(void *userdata)
     struct keep *keep = userdata;
 
     if (keep->ready >= 0)
-        place_tell_ready(steal_fd(&keep->ready));
+        place_send_ready(steal_fd(&keep->ready));
 }
 
 int app_keep(const struct app_options *options)

@@ -196,7 +196,7 @@ static void on_reload(void *userdata)
     struct reload_result result;
 
     configuration_reload(app, &result);
-    keeper_tell_reloaded(app->keeper);
+    keeper_send_reloaded(app->keeper);
 }
 
 static void on_orphaned(void *userdata)

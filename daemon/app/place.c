@@ -255,7 +255,7 @@ void place_leave_terminal(void)
     log_to_journal();
 }
 
-void place_tell_ready(int ready)
+void place_send_ready(int ready)
 {
     place_leave_terminal();
     ssize_t ignored = write(ready, "", 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The keeper's child: how it is started, what is said to it and heard from it, and whether it lives.
+ * The keeper's child: how it is started, what is sent to it and received from it, and whether it lives.
  *
  * The keeper never waits for it. Handing over goes on as the socket has room, and nothing is read meanwhile: the broker
  * says nothing before it has everything, and the table must not change under the hand-over.
@@ -65,19 +65,19 @@ void keeper_start_broker(struct keeper *keeper)
     }
     keeper->pid = pid;
     /* while it is still being loaded */
-    keeper_tell(keeper, PACKET_COUNT, (uint32_t)keeper->store.n, NULL);
+    keeper_send(keeper, PACKET_COUNT, (uint32_t)keeper->store.n, NULL);
     keeper_hand_over(keeper);
 }
 
 /* Outcomes of a send to the broker. Its end is noticed where it is read. */
-static void said(struct keeper *keeper, int r)
+static void check_send(struct keeper *keeper, int r)
 {
     /* what is asked of us is bounded by the room there is for answers */
     if (r && r != SOCKIO_E_GONE)
         keeper_kill_broker(keeper, "does not read what it is told");
 }
 
-void keeper_tell(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key)
+void keeper_send(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key)
 {
     struct packet packet = {.type = type, .value = value, .n = key ? 1 : 0};
 
@@ -85,7 +85,7 @@ void keeper_tell(struct keeper *keeper, enum packet_type type, uint32_t value, c
         return;
     if (key)
         packet.keys[0] = *key;
-    said(keeper, packet_send(keeper->socket, &packet, NULL));
+    check_send(keeper, packet_send(keeper->socket, &packet, NULL));
 }
 
 void keeper_hand_over(struct keeper *keeper)
@@ -116,10 +116,10 @@ void keeper_hand_over(struct keeper *keeper)
     /* room will be when the broker has read; a turn when it or clients have, and nothing tells when */
     keeper->wait_for_turn = r == SOCKIO_E_TOO_MANY_IN_FLIGHT;
     if (r != SOCKIO_E_AGAIN && r != SOCKIO_E_TOO_MANY_IN_FLIGHT)
-        said(keeper, r);
+        check_send(keeper, r);
 }
 
-/* ---------------------------------------------------------------------------------------------------- hearing */
+/* --------------------------------------------------------------------------------------------------- receiving */
 
 /* Nothing that a broker says changes these. */
 static bool is_ours(const struct keeper_key *key)
@@ -152,7 +152,7 @@ static void drop(struct keeper *keeper, const struct packet *packet)
         if (!is_ours(&packet->keys[i]))
             (void)fd_close(store_remove(&keeper->store, packet->keys[i]));
         if (packet->type == PACKET_DROP_ASK)
-            keeper_tell(keeper, PACKET_DROPPED, 0, &packet->keys[i]);
+            keeper_send(keeper, PACKET_DROPPED, 0, &packet->keys[i]);
     }
 }
 
@@ -165,7 +165,7 @@ static void note_left(struct keeper *keeper)
     keeper->pid = 0;
 }
 
-static void heard(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
+static void handle_packet(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
 {
     if (keeper->goal == KEEPER_GOAL_SERVE)
         keeper->unresponsive_ms = 0;
@@ -195,7 +195,7 @@ static void heard(struct keeper *keeper, const struct packet *packet, struct fds
     }
 }
 
-bool keeper_hear(struct keeper *keeper)
+bool keeper_receive(struct keeper *keeper)
 {
     for (unsigned n = 0; n < PACKETS_AT_ONCE; n++) {
         _cleanup_fdset_ struct fdset fds = FDSET_NULL;
@@ -204,7 +204,7 @@ bool keeper_hear(struct keeper *keeper)
 
         switch (r) {
         case 0:
-            heard(keeper, &packet, &fds);
+            handle_packet(keeper, &packet, &fds);
             break;
         case SOCKIO_E_AGAIN:
             /* of one that was reaped all is here, even if somebody else has its end of the socket */

@@ -57,7 +57,7 @@ void keeper_deinit(struct keeper *keeper)
     start_deinit(&keeper->start);
 }
 
-/* ------------------------------------------------------------------------------------------- what the broker says */
+/* ------------------------------------------------------------------------------------------- what the broker sends */
 
 void keeper_broker_is_ready(struct keeper *keeper)
 {
@@ -77,7 +77,7 @@ static void ask_to_stop(struct keeper *keeper, enum keeper_goal goal)
     keeper->goal = goal;
     keeper->unresponsive_ms = 0;
     if (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_STARTING)
-        keeper_tell(keeper, PACKET_STOP, goal == KEEPER_GOAL_STOP ? service_at_stop() : KEEPER_STOP_NEXT, NULL);
+        keeper_send(keeper, PACKET_STOP, goal == KEEPER_GOAL_STOP ? service_at_stop() : KEEPER_STOP_NEXT, NULL);
     else if (keeper->state == KEEPER_HANDING)
         keeper_kill_broker(keeper, NULL); /* it has done nothing yet */
 }
@@ -155,9 +155,9 @@ static void broker_ended(struct keeper *keeper)
     }
 }
 
-static void hear(struct keeper *keeper)
+static void read_socket(struct keeper *keeper)
 {
-    if (keeper_hear(keeper))
+    if (keeper_receive(keeper))
         return;
     keeper->socket = fd_close(keeper->socket);
     /* a broker without its keeper's socket is none: if it has not ended it does now, and how it ended stays true */
@@ -170,7 +170,7 @@ static void look_whether_it_ended(struct keeper *keeper)
     if (keeper->state == KEEPER_DOWN || keeper->pid)
         return;
     if (keeper->socket >= 0)
-        hear(keeper);
+        read_socket(keeper);
     if (keeper->socket < 0)
         broker_ended(keeper);
 }
@@ -184,7 +184,7 @@ static void reload(struct keeper *keeper)
         return;
     if (keeper->state == KEEPER_SERVING)
         service_reloading();
-    keeper_tell(keeper, PACKET_RELOAD, 0, NULL);
+    keeper_send(keeper, PACKET_RELOAD, 0, NULL);
 }
 
 static void stop(struct keeper *keeper)
@@ -290,7 +290,7 @@ static void turn(struct keeper *keeper)
             !(fds[1].revents & (POLLHUP | POLLERR)))
             keeper_hand_over(keeper);
         else if (fds[1].revents)
-            hear(keeper);
+            read_socket(keeper);
         if (fds[0].revents)
             on_signals(keeper);
     }

@@ -94,13 +94,13 @@ void keeper_start_broker(struct keeper *keeper);
 /* As far as the socket has room. */
 void keeper_hand_over(struct keeper *keeper);
 /* A bounded number of packets; false when all was read that this broker will ever send. */
-bool keeper_hear(struct keeper *keeper);
+bool keeper_receive(struct keeper *keeper);
 /* After a SIGCHLD: notes whether the broker has ended, and leaves it a zombie. */
 void keeper_note_exit(struct keeper *keeper);
 /* Reaps the broker, which may take a while, and whatever else has ended: the first process of a container inherits
  * every orphan. */
 void keeper_reap(struct keeper *keeper);
-void keeper_tell(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key);
+void keeper_send(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key);
 /* If it was not reaped. `why` is said; NULL: nothing is. */
 void keeper_kill_broker(struct keeper *keeper, const char *why);
 

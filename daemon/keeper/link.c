@@ -73,7 +73,7 @@ static int send_packet(struct keeper_link *link, const struct packet *packet, co
 }
 
 /* About what is lost with the keeper: that it is gone is said by the dispatch. */
-static void tell(struct keeper_link *link, enum packet_type type)
+static void send_type(struct keeper_link *link, enum packet_type type)
 {
     const struct packet packet = {.type = type};
 
@@ -128,24 +128,24 @@ void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t 
         list_append(&link->waiting, &drop->in_link);
 }
 
-void keeper_tell_ready(struct keeper_link *link)
+void keeper_send_ready(struct keeper_link *link)
 {
-    tell(link, PACKET_READY);
+    send_type(link, PACKET_READY);
 }
 
-void keeper_tell_reloaded(struct keeper_link *link)
+void keeper_send_reloaded(struct keeper_link *link)
 {
-    tell(link, PACKET_RELOADED);
+    send_type(link, PACKET_RELOADED);
 }
 
-void keeper_tell_upgrade(struct keeper_link *link)
+void keeper_send_upgrade(struct keeper_link *link)
 {
-    tell(link, PACKET_UPGRADE);
+    send_type(link, PACKET_UPGRADE);
 }
 
-void keeper_tell_left(struct keeper_link *link)
+void keeper_send_left(struct keeper_link *link)
 {
-    tell(link, PACKET_LEFT);
+    send_type(link, PACKET_LEFT);
 }
 
 void keeper_send_heartbeat(struct keeper_link *link)

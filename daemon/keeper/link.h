@@ -70,7 +70,7 @@ struct keeper_link_events {
     /* End in order, and free nothing: the next broker goes on, soon or, unless all is lost, with the next start. */
     void (*stop)(void *userdata, enum keeper_stop how);
     void (*upgrade_refused)(void *userdata, int error); /* a positive errno */
-    void (*reload)(void *userdata);   /* read the configuration again, then keeper_tell_reloaded() */
+    void (*reload)(void *userdata);   /* read the configuration again, then keeper_send_reloaded() */
     void (*orphaned)(void *userdata); /* the keeper is gone: said once; see keeper_orphan() */
 };
 
@@ -79,14 +79,14 @@ int keeper_link_fd(const struct keeper_link *link);
 /* A bounded number of packets. 0 or a negative errno. */
 int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_events *events, void *userdata);
 
-void keeper_tell_ready(struct keeper_link *link);
-void keeper_tell_reloaded(struct keeper_link *link);
+void keeper_send_ready(struct keeper_link *link);
+void keeper_send_reloaded(struct keeper_link *link);
 /* Start the program that is installed now in place of the one that runs. If it can be, the broker will be told to
  * stop; else that it cannot. */
-void keeper_tell_upgrade(struct keeper_link *link);
+void keeper_send_upgrade(struct keeper_link *link);
 /* This broker has ended in order: from now on it changes nothing, and only its process is still to go. The next one
  * need not wait for that, which may take long: workers, with hardly a processor, are inside the kernel. */
-void keeper_tell_left(struct keeper_link *link);
+void keeper_send_left(struct keeper_link *link);
 /* To be called once a second; an unresponsive broker is killed. */
 void keeper_send_heartbeat(struct keeper_link *link);
 

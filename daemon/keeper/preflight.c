@@ -25,7 +25,7 @@
 static void preflight_refuse(struct keeper *keeper, int error)
 {
     if (keeper->state == KEEPER_SERVING)
-        keeper_tell(keeper, PACKET_UPGRADE_REFUSED, (uint32_t)error, NULL);
+        keeper_send(keeper, PACKET_UPGRADE_REFUSED, (uint32_t)error, NULL);
 }
 
 /* Where the broker listens: what it is told by that is which configuration is its own. "" if that is nowhere. */

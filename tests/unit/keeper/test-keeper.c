@@ -167,7 +167,7 @@ static void on_stop(void *userdata, enum keeper_stop how)
 
     send_report(fake, &message);
     if (fake->lingers) {
-        keeper_tell_left(fake->keeper);
+        keeper_send_left(fake->keeper);
         for (;;)
             pause();
     }
@@ -187,7 +187,7 @@ static void on_reload(void *userdata)
     const struct fake *fake = userdata;
 
     report(fake, REPORT_RELOAD);
-    keeper_tell_reloaded(fake->keeper);
+    keeper_send_reloaded(fake->keeper);
 }
 
 static int enumerate(void *userdata, keeper_take_fn *give, void *to)
@@ -242,7 +242,7 @@ static void obey(struct fake *fake, const struct message *message)
     case ORDER_READY:
         fake->deaf = message->value == DEAF;
         fake->lingers = message->value == LINGERS;
-        keeper_tell_ready(fake->keeper);
+        keeper_send_ready(fake->keeper);
         break;
     case ORDER_HOLD:
         hold(fake, message->value);
@@ -264,7 +264,7 @@ static void obey(struct fake *fake, const struct message *message)
         for (;;)
             pause();
     case ORDER_UPGRADE:
-        keeper_tell_upgrade(fake->keeper);
+        keeper_send_upgrade(fake->keeper);
         break;
     case ORDER_PING:
         report(fake, REPORT_PONG);

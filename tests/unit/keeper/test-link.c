@@ -130,9 +130,9 @@ static void test_without_keeper(void **state)
     assert_int_equal(one.done, 1);
     assert_int_equal(keeper_link_fd(NULL), -1);
     assert_int_equal(keeper_link_dispatch(NULL, &events, NULL), 0);
-    keeper_tell_ready(NULL);
-    keeper_tell_reloaded(NULL);
-    keeper_tell_upgrade(NULL);
+    keeper_send_ready(NULL);
+    keeper_send_reloaded(NULL);
+    keeper_send_upgrade(NULL);
     keeper_send_heartbeat(NULL);
     assert_int_equal(keeper_pid(NULL), 0);
     assert_null(keeper_link_free(NULL));
@@ -232,11 +232,11 @@ static void test_events(void **state)
     assert_int_equal(refusal, ENOEXEC);
     assert_int_equal(stops, 1);
     assert_int_equal(stops_for_good, 0);
-    keeper_tell_ready(broker);
+    keeper_send_ready(broker);
     assert_int_equal(hear(PACKET_READY, NULL), 1);
-    keeper_tell_reloaded(broker);
+    keeper_send_reloaded(broker);
     assert_int_equal(hear(PACKET_RELOADED, NULL), 1);
-    keeper_tell_upgrade(broker);
+    keeper_send_upgrade(broker);
     assert_int_equal(hear(PACKET_UPGRADE, NULL), 1);
     keeper_send_heartbeat(broker);
     /* dies without having read it */

@@ -32,8 +32,8 @@ static int build_broker(struct app *app)
         .grace_ms = app->config->grace_ms,
         .uid = geteuid(),
         .keeper = app->keeper,
-        .things = app->inherited.things,
-        .n_things = app->inherited.n_things,
+        .inherited = app->inherited.fds,
+        .n_inherited = app->inherited.n_fds,
         .survey = app->inherited.survey,
     };
     struct net_limits net;

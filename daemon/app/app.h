@@ -58,8 +58,8 @@ struct inherited {
     int program;    /* or -1 */
     int config;     /* the last good configuration, or -1 */
     int fd_stash[2]; /* the service manager's, or -1 */
-    struct keeper_thing *things; /* the rest: what the broker before this one held; see broker_new() */
-    size_t n_things;
+    struct inherited_fd *fds; /* the rest: what the broker before this one held; see broker_new() */
+    size_t n_fds;
     struct survey *survey; /* of these, under way; or NULL */
 };
 

@@ -47,7 +47,7 @@ static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
 {
     struct inherited *inherited = userdata;
     int *place = place_for(inherited, kind, id);
-    size_t n = inherited->n_things;
+    size_t n = inherited->n_fds;
 
     if (place) {
         *place = fd;
@@ -55,16 +55,16 @@ static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
     }
     /* the room doubles whenever the number has come to a power of two */
     if (!(n & (n - 1))) {
-        struct keeper_thing *things = reallocarray(inherited->things, n ? 2 * n : 1, sizeof(*things));
+        struct inherited_fd *fds = reallocarray(inherited->fds, n ? 2 * n : 1, sizeof(*fds));
 
-        if (!things) {
+        if (!fds) {
             (void)fd_close(fd);
             return fatal(-ENOMEM);
         }
-        inherited->things = things;
+        inherited->fds = fds;
     }
-    inherited->things[inherited->n_things++] =
-        (struct keeper_thing){.key = KEEPER_KEY(kind, id), .fd = fd, .nth = (uint32_t)n};
+    inherited->fds[inherited->n_fds++] =
+        (struct inherited_fd){.key = KEEPER_KEY(kind, id), .fd = fd, .nth = (uint32_t)n};
     survey_add(inherited->survey, kind == KEEPER_BUFFER ? fd : -1);
     return 0;
 }
@@ -100,10 +100,10 @@ static int enumerate(void *userdata, keeper_take_fn *give, void *to)
     if (!r && app->broker)
         r = broker_enumerate(app->broker, give, to);
     /* what it was not made of */
-    for (size_t i = 0; !r && i < inherited->n_things; i++)
-        if (inherited->things[i].fd >= 0)
-            r = give(to, (enum keeper_kind)inherited->things[i].key.kind, inherited->things[i].key.id,
-                     inherited->things[i].fd);
+    for (size_t i = 0; !r && i < inherited->n_fds; i++)
+        if (inherited->fds[i].fd >= 0)
+            r = give(to, (enum keeper_kind)inherited->fds[i].key.kind, inherited->fds[i].key.id,
+                     inherited->fds[i].fd);
     return r;
 }
 

@@ -70,8 +70,8 @@ struct broker_options {
     uint64_t grace_ms;                /* how long a living process may stay away before I6's check */
     uid_t uid;                        /* the broker's own */
     struct keeper_link *keeper;       /* holds what is to outlive this broker; NULL: nothing does */
-    struct keeper_thing *things;      /* what it handed over, see broker_new() */
-    size_t n_things;
+    struct inherited_fd *inherited;   /* what it handed over, see broker_new() */
+    size_t n_inherited;
     struct survey *survey;            /* of these, under way, which broker_new() ends; or NULL */
 };
 
@@ -81,7 +81,7 @@ enum {
 };
 
 /*
- * Goes on with what another broker left: the ledger and the descriptors among `things`. Their array is sorted, and of
+ * Goes on with what another broker left: the ledger and the descriptors in `inherited`. That array is sorted, and of
  * each descriptor that is taken, or that belongs to nothing and is closed, there is a -1 in it; the others are of
  * what makes no sense, and should be kept. 0, BROKER_E_LEDGER, or a negative errno (no memory, no inotify, no ledger):
  * then the process should end, since what was half taken over is not taken apart.
@@ -90,7 +90,7 @@ int broker_new(struct broker **ret, const struct broker_options *options);
 /* Without a keeper. Ends everything. Pending ops end with SHUTTING_DOWN first. */
 struct broker *broker_free(struct broker *broker);
 
-/* Without a keeper: what the next broker needs, for keeper_orphan(). What is left of `things` is not among it. */
+/* Without a keeper: what the next broker needs, for keeper_orphan(). What is left of `inherited` is not among it. */
 int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to);
 
 /* What the loop tells the broker. Negative = fatal. */

@@ -13,9 +13,9 @@
 /* By id, a byte of all ids at a time, from the lowest on: of many that takes a tenth of the time of comparing them. */
 int handed_sort(struct broker_options *options)
 {
-    size_t n = options->n_things;
-    _cleanup_free_ struct keeper_thing *spare = calloc(n + 1, sizeof(*spare));
-    struct keeper_thing *from = options->things, *to = spare;
+    size_t n = options->n_inherited;
+    _cleanup_free_ struct inherited_fd *spare = calloc(n + 1, sizeof(*spare));
+    struct inherited_fd *from = options->inherited, *to = spare;
     uint64_t ids = 0;
 
     if (!spare)
@@ -24,7 +24,7 @@ int handed_sort(struct broker_options *options)
         ids |= from[i].key.id;
     for (unsigned shift = 0; shift < 64 && ids >> shift; shift += 8) {
         size_t at[257] = {0};
-        struct keeper_thing *sorted = to;
+        struct inherited_fd *sorted = to;
 
         for (size_t i = 0; i < n; i++)
             at[(from[i].key.id >> shift & 255) + 1]++;
@@ -36,35 +36,35 @@ int handed_sort(struct broker_options *options)
         from = sorted;
     }
     if (from == spare)
-        memcpy(options->things, spare, n * sizeof(*spare));
+        memcpy(options->inherited, spare, n * sizeof(*spare));
     return 0;
 }
 
 /* Few have the same id: those of which there is one only have 0. */
-struct keeper_thing *handed_find(struct broker *broker, enum keeper_kind kind, uint64_t id)
+struct inherited_fd *handed_find(struct broker *broker, enum keeper_kind kind, uint64_t id)
 {
-    struct keeper_thing *things = broker->options.things;
-    size_t low = 0, high = broker->options.n_things;
+    struct inherited_fd *fds = broker->options.inherited;
+    size_t low = 0, high = broker->options.n_inherited;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (things[middle].key.id < id)
+        if (fds[middle].key.id < id)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < broker->options.n_things && things[low].key.id == id; low++)
-        if (things[low].key.kind == (uint32_t)kind)
-            return &things[low];
+    for (; low < broker->options.n_inherited && fds[low].key.id == id; low++)
+        if (fds[low].key.kind == (uint32_t)kind)
+            return &fds[low];
     return NULL;
 }
 
 int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id)
 {
-    struct keeper_thing *thing = handed_find(broker, kind, id);
+    struct inherited_fd *inherited = handed_find(broker, kind, id);
 
-    return thing ? &thing->fd : NULL;
+    return inherited ? &inherited->fd : NULL;
 }
 
 /* ---- what belongs to nothing ----------------------------------------------------------------------------- */
@@ -89,20 +89,20 @@ static void leftover_dropped(struct keeper_drop *drop)
     memory_job_end(&leftover->broker->jobs, &leftover->job);
 }
 
-static void drop_thing(struct broker *broker, struct keeper_thing *thing)
+static void handed_drop(struct broker *broker, struct inherited_fd *inherited)
 {
-    struct leftover *leftover = thing->key.kind == KEEPER_BUFFER ? calloc(1, sizeof(*leftover)) : NULL;
+    struct leftover *leftover = inherited->key.kind == KEEPER_BUFFER ? calloc(1, sizeof(*leftover)) : NULL;
 
     if (!leftover) {
-        keeper_drop(broker->options.keeper, (enum keeper_kind)thing->key.kind, thing->key.id);
-        thing->fd = fd_close(thing->fd);
+        keeper_drop(broker->options.keeper, (enum keeper_kind)inherited->key.kind, inherited->key.id);
+        inherited->fd = fd_close(inherited->fd);
         return;
     }
     leftover->broker = broker;
-    leftover->job.fd = steal_fd(&thing->fd);
+    leftover->job.fd = steal_fd(&inherited->fd);
     leftover->job.done = leftover_closed;
     leftover->drop.done = leftover_dropped;
-    keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, thing->key.id, &leftover->drop);
+    keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, inherited->key.id, &leftover->drop);
 }
 
 /* Those of quarantined records are put aside first, so that the rest is what belongs to nothing. */
@@ -112,34 +112,34 @@ static void sort_out(struct broker *broker, const struct table *table, enum keep
     uint64_t cursor = 0;
 
     while ((record = table_next_quarantined(table, &cursor))) {
-        struct keeper_thing *thing = handed_find(broker, kind, record->id);
+        struct inherited_fd *inherited = handed_find(broker, kind, record->id);
 
-        if (thing && thing->fd >= 0)
-            aside[thing - broker->options.things] = steal_fd(&thing->fd);
+        if (inherited && inherited->fd >= 0)
+            aside[inherited - broker->options.inherited] = steal_fd(&inherited->fd);
     }
 }
 
 int handed_drop_rest(struct broker *broker)
 {
     struct broker_options *options = &broker->options;
-    _cleanup_free_ int *aside = calloc(options->n_things + 1, sizeof(*aside));
+    _cleanup_free_ int *aside = calloc(options->n_inherited + 1, sizeof(*aside));
 
     if (!aside)
         return fatal(-ENOMEM);
-    for (size_t i = 0; i < options->n_things; i++)
+    for (size_t i = 0; i < options->n_inherited; i++)
         aside[i] = -1;
     sort_out(broker, &broker->buffers.table, KEEPER_BUFFER, aside);
     sort_out(broker, &broker->sessions.table, KEEPER_SESSION, aside);
     sort_out(broker, &broker->sessions.table, KEEPER_RELEASE_LOG, aside);
-    for (size_t i = 0; i < options->n_things; i++) {
-        struct keeper_thing *thing = &options->things[i];
-        bool ours = thing->key.kind == KEEPER_BUFFER || thing->key.kind == KEEPER_SESSION ||
-                    thing->key.kind == KEEPER_RELEASE_LOG;
+    for (size_t i = 0; i < options->n_inherited; i++) {
+        struct inherited_fd *inherited = &options->inherited[i];
+        bool ours = inherited->key.kind == KEEPER_BUFFER || inherited->key.kind == KEEPER_SESSION ||
+                    inherited->key.kind == KEEPER_RELEASE_LOG;
 
-        if (thing->fd >= 0 && ours)
-            drop_thing(broker, thing);
+        if (inherited->fd >= 0 && ours)
+            handed_drop(broker, inherited);
         if (aside[i] >= 0)
-            thing->fd = aside[i];
+            inherited->fd = aside[i];
     }
     return 0;
 }

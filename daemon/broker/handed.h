@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descriptors that the keeper hands over to a broker that starts: options.things, sorted by id.
+ * The descriptors that the keeper hands over to a broker that starts: options.inherited, sorted by id.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct broker;
 /* 0, or a negative errno. */
 int handed_sort(struct broker_options *options);
 /* NULL if there is none. */
-struct keeper_thing *handed_find(struct broker *broker, enum keeper_kind kind, uint64_t id);
+struct inherited_fd *handed_find(struct broker *broker, enum keeper_kind kind, uint64_t id);
 /* Its descriptor, likewise. */
 int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id);
 /* When all records are there: what belongs to none of them is closed, here and by the keeper, but not what quarantined

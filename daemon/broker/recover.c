@@ -35,7 +35,7 @@
 /* ---- the ledger ----------------------------------------------------------------------------------------- */
 
 /* Under a key of its own, for whoever wants to look at it one day. */
-static int set_aside(struct broker *broker, struct keeper_thing *thing)
+static int set_aside(struct broker *broker, struct inherited_fd *inherited)
 {
     uint64_t id = 1;
     int r;
@@ -43,10 +43,10 @@ static int set_aside(struct broker *broker, struct keeper_thing *thing)
     while (handed_find(broker, KEEPER_LEDGER, id))
         id++;
     log_error("the ledger is damaged: a new one begins, and all that the damaged one knew of is lost");
-    r = keeper_hold(broker->options.keeper, KEEPER_LEDGER, id, thing->fd);
+    r = keeper_hold(broker->options.keeper, KEEPER_LEDGER, id, inherited->fd);
     if (r)
         return r;
-    thing->key.id = id;
+    inherited->key.id = id;
     return handed_sort(&broker->options);
 }
 
@@ -94,19 +94,19 @@ static void choose_arena(struct broker *broker)
 int recover_ledger(struct broker *broker)
 {
     struct broker_options *options = &broker->options;
-    struct keeper_thing *thing;
+    struct inherited_fd *inherited;
     int r = handed_sort(options);
 
     if (r)
         return r;
-    thing = handed_find(broker, KEEPER_LEDGER, 0);
-    if (thing) {
-        r = ledger_adopt(&broker->ledger, thing->fd);
+    inherited = handed_find(broker, KEEPER_LEDGER, 0);
+    if (inherited) {
+        r = ledger_adopt(&broker->ledger, inherited->fd);
         if (!r)
-            thing->fd = -1;
+            inherited->fd = -1;
         else if (r == LEDGER_E_FORMAT)
             return BROKER_E_LEDGER;
-        else if (r < 0 || (r = set_aside(broker, thing)))
+        else if (r < 0 || (r = set_aside(broker, inherited)))
             return r;
     }
     if (!broker->ledger) {
@@ -197,7 +197,7 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
     struct broker *broker = recovery->broker;
     struct buffer *buffer = object;
     const struct buffer_record *record = buffer->record;
-    struct keeper_thing *thing = handed_find(broker, KEEPER_BUFFER, record->head.id);
+    struct inherited_fd *inherited = handed_find(broker, KEEPER_BUFFER, record->head.id);
     struct session *session = session_of_user(recovery, record->charged_session, record->charged_uid);
     bool unowned = buffer_is_unowned(buffer);
     _cleanup_(account_unrefp) struct account *account =
@@ -205,8 +205,8 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
     struct buffer_found found = {
         .account = account,
         .session = session ? record->charged_session : 0,
-        .fd = thing ? &thing->fd : NULL,
-        .look = thing ? survey_seen(broker->options.survey, thing->nth) : NULL,
+        .fd = inherited ? &inherited->fd : NULL,
+        .look = inherited ? survey_seen(broker->options.survey, inherited->nth) : NULL,
         .owner = broker->options.uid,
         .near = recovery->buffer,
     };

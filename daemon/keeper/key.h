@@ -39,11 +39,11 @@ enum keeper_stop {
     KEEPER_STOP_STORED,  /* the service manager has it */
 };
 
-/* One of them. */
-struct keeper_thing {
+/* A descriptor that an earlier broker held, as the keeper hands it over. */
+struct inherited_fd {
     struct keeper_key key;
     int fd;
-    uint32_t nth; /* of those that were handed over it came as this one, from 0 on */
+    uint32_t nth; /* its place in the order in which they arrived, from 0 on */
 };
 
 /* Takes the descriptor. 0, or a negative errno, which ends what calls it. */

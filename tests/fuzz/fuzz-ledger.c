@@ -140,8 +140,8 @@ static void begin(struct world *world)
 
     *world = (struct world){.fd = -1};
     for (size_t i = 0; i < recorded.n; i++)
-        if (recorded.things[i].key.kind == KEEPER_LEDGER)
-            world->fd = copy_memory(recorded.things[i].fd);
+        if (recorded.fds[i].key.kind == KEEPER_LEDGER)
+            world->fd = copy_memory(recorded.fds[i].fd);
     world->journal = mmap(NULL, JOURNAL_PART, PROT_READ | PROT_WRITE, MAP_SHARED, world->fd, JOURNAL_OFFSET);
     require(world->journal != MAP_FAILED);
     header = mmap(NULL, sizeof(*header), PROT_READ, MAP_SHARED, world->fd, 0);
@@ -153,17 +153,17 @@ static void begin(struct world *world)
     find_records(world);
     kept_hold(KEEPER_LEDGER, 0, world->fd);
     for (size_t i = 0; i < recorded.n; i++) {
-        const struct keeper_thing *thing = &recorded.things[i];
+        const struct inherited_fd *inherited = &recorded.fds[i];
         int fd = -1;
 
-        if (thing->key.kind == KEEPER_BUFFER) {
-            fd = copy_memory(thing->fd);
-            tell_record(world, thing->key.id, fd);
-        } else if (thing->key.kind == KEEPER_SESSION) {
-            fd = fcntl(thing->fd, F_DUPFD_CLOEXEC, 0);
+        if (inherited->key.kind == KEEPER_BUFFER) {
+            fd = copy_memory(inherited->fd);
+            tell_record(world, inherited->key.id, fd);
+        } else if (inherited->key.kind == KEEPER_SESSION) {
+            fd = fcntl(inherited->fd, F_DUPFD_CLOEXEC, 0);
         }
         if (fd >= 0)
-            kept_hold((enum keeper_kind)thing->key.kind, thing->key.id, fd);
+            kept_hold((enum keeper_kind)inherited->key.kind, inherited->key.id, fd);
     }
 }
 
@@ -173,8 +173,8 @@ static const uint64_t special[] = {0, 1, 2, 3, 0xff, 4095, 4096, 65535, INT32_MA
 
 static void damage_thing(const uint8_t *how)
 {
-    struct keeper_thing *a = &kept_things.things[how[1] % kept_things.n];
-    struct keeper_thing *b = &kept_things.things[how[2] % kept_things.n];
+    struct inherited_fd *a = &kept_things.fds[how[1] % kept_things.n];
+    struct inherited_fd *b = &kept_things.fds[how[2] % kept_things.n];
     int fd = -1;
 
     switch (how[3] % 6) {

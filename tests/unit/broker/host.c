@@ -163,11 +163,11 @@ void host_settle(void)
 /* As they come from the keeper. */
 static struct survey *survey_of_things(void)
 {
-    struct survey *survey = survey_begin(host.n_things);
+    struct survey *survey = survey_begin(host.n_inherited);
 
-    for (size_t i = 0; i < host.n_things; i++) {
-        host.things[i].nth = (uint32_t)i;
-        survey_add(survey, host.things[i].key.kind == KEEPER_BUFFER ? host.things[i].fd : -1);
+    for (size_t i = 0; i < host.n_inherited; i++) {
+        host.inherited[i].nth = (uint32_t)i;
+        survey_add(survey, host.inherited[i].key.kind == KEEPER_BUFFER ? host.inherited[i].fd : -1);
     }
     return survey;
 }
@@ -199,8 +199,8 @@ void host_try_start(void)
         .grace_ms = host.grace_ms,
         .uid = getuid(),
         .keeper = host.keeper,
-        .things = host.things,
-        .n_things = host.n_things,
+        .inherited = host.inherited,
+        .n_inherited = host.n_inherited,
         .survey = survey_of_things(),
     };
     if (host.arena_base)

@@ -39,8 +39,8 @@ struct host {
     bool no_commit;      /* what verbs do is left without a commit */
     uint64_t arena_base; /* 0 = the usual one */
     struct keeper_link *keeper; /* what the next start is given */
-    struct keeper_thing *things;
-    size_t n_things;
+    struct inherited_fd *inherited;
+    size_t n_inherited;
     uint64_t pool_bytes; /* of each node */
     bool pages_by_size;  /* of whoever does not name any; else base pages */
     struct pool_capacity stock; /* of each pool; none by itself */

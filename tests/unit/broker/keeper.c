@@ -28,35 +28,35 @@ static char *mapped;
 
 /* ---- what is kept ---------------------------------------------------------------------------------------- */
 
-struct keeper_thing *kept_find(enum keeper_kind kind, uint64_t id)
+struct inherited_fd *kept_find(enum keeper_kind kind, uint64_t id)
 {
     for (size_t i = 0; i < kept_things.n; i++)
-        if (kept_things.things[i].key.kind == (uint32_t)kind && kept_things.things[i].key.id == id)
-            return &kept_things.things[i];
+        if (kept_things.fds[i].key.kind == (uint32_t)kind && kept_things.fds[i].key.id == id)
+            return &kept_things.fds[i];
     return NULL;
 }
 
 void kept_drop(enum keeper_kind kind, uint64_t id)
 {
-    struct keeper_thing *thing = kept_find(kind, id);
+    struct inherited_fd *inherited = kept_find(kind, id);
 
-    if (!thing)
+    if (!inherited)
         return;
-    (void)fd_close(thing->fd);
-    *thing = kept_things.things[--kept_things.n];
+    (void)fd_close(inherited->fd);
+    *inherited = kept_things.fds[--kept_things.n];
 }
 
 void kept_hold(enum keeper_kind kind, uint64_t id, int fd)
 {
     kept_drop(kind, id);
     assert_true(kept_things.n < KEPT_MAX);
-    kept_things.things[kept_things.n++] = (struct keeper_thing){.key = KEEPER_KEY(kind, id), .fd = fd};
+    kept_things.fds[kept_things.n++] = (struct inherited_fd){.key = KEEPER_KEY(kind, id), .fd = fd};
 }
 
 void generation_forget(void)
 {
     while (kept_things.n)
-        kept_drop((enum keeper_kind)kept_things.things[0].key.kind, kept_things.things[0].key.id);
+        kept_drop((enum keeper_kind)kept_things.fds[0].key.kind, kept_things.fds[0].key.id);
 }
 
 /* ---- a broker in a child --------------------------------------------------------------------------------- */
@@ -67,8 +67,8 @@ static int child_socket;
 static void broker_in_child(void **state)
 {
     assert_int_equal(keeper_link_new(&host.keeper, child_socket), 0);
-    host.things = kept_things.things;
-    host.n_things = kept_things.n;
+    host.inherited = kept_things.fds;
+    host.n_inherited = kept_things.n;
     host_start();
     child_body_();
     assert_ok(raise(SIGKILL));
@@ -141,8 +141,8 @@ void generation_run(void (*body)(void))
 void generation_adopt(void)
 {
     host.keeper = NULL;
-    host.things = kept_things.things;
-    host.n_things = kept_things.n;
+    host.inherited = kept_things.fds;
+    host.n_inherited = kept_things.n;
     host_try_start();
 }
 
@@ -150,7 +150,7 @@ void generation_finish(void)
 {
     host_stop();
     for (size_t i = 0; i < kept_things.n; i++)
-        (void)fd_close(kept_things.things[i].fd);
+        (void)fd_close(kept_things.fds[i].fd);
     kept_things.n = 0;
 }
 

@@ -18,7 +18,7 @@
 #define KEPT_MAX 512
 
 struct kept_things {
-    struct keeper_thing things[KEPT_MAX];
+    struct inherited_fd fds[KEPT_MAX];
     size_t n;
 };
 
@@ -36,7 +36,7 @@ void generation_finish(void);
 /* Nothing is kept. */
 void generation_forget(void);
 
-struct keeper_thing *kept_find(enum keeper_kind kind, uint64_t id);
+struct inherited_fd *kept_find(enum keeper_kind kind, uint64_t id);
 void kept_hold(enum keeper_kind kind, uint64_t id, int fd);
 void kept_drop(enum keeper_kind kind, uint64_t id);
 

@@ -167,8 +167,8 @@ static void lose(void)
 
 static void swap(void)
 {
-    struct keeper_thing *a = kept_find(KEEPER_BUFFER, shared->buffers[0]);
-    struct keeper_thing *b = kept_find(KEEPER_BUFFER, shared->buffers[1]);
+    struct inherited_fd *a = kept_find(KEEPER_BUFFER, shared->buffers[0]);
+    struct inherited_fd *b = kept_find(KEEPER_BUFFER, shared->buffers[1]);
     int fd = a->fd;
 
     a->fd = b->fd;
@@ -276,7 +276,7 @@ static void wrong_descriptors_are_no_harm(void **state)
     for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct status_info status;
         uint64_t used, id;
-        struct keeper_thing *more;
+        struct inherited_fd *more;
         int fd;
 
         (void)steps_set_up(NULL);

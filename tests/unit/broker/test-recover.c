@@ -201,16 +201,16 @@ static uint64_t bytes_of(int fd)
 
 static void give_back_over_a_death(uint64_t charged)
 {
-    const struct keeper_thing *thing;
+    const struct inherited_fd *inherited;
     uint64_t observer;
     int fd;
 
     host.pool_bytes = HOST_LARGE_BYTES;
     generation_run(begin_to_give_back);
     /* nobody who dies closes the last of it */
-    thing = kept_find(KEEPER_BUFFER, shared->buffers[0]);
-    assert_non_null(thing);
-    fd = dup(thing->fd);
+    inherited = kept_find(KEEPER_BUFFER, shared->buffers[0]);
+    assert_non_null(inherited);
+    fd = dup(inherited->fd);
     assert_ok(fd);
     assert_int_equal(bytes_of(fd), LARGE_BYTES - SLICE_BYTES);
     generation_adopt();

@@ -130,7 +130,7 @@ static void announce(const struct app *app, const char *path)
     log_notice("memoryd %s is listening on %s", app->options->version, path ? path : "the socket it was given");
     if (app->options->autostart)
         place_leave_terminal();
-    keeper_send_ready(app->keeper);
+    keeper_link_send(app->keeper, PACKET_READY);
 }
 
 static int build(struct app *app)
@@ -151,7 +151,7 @@ static void leave(struct app *app)
 {
     list_for_each_entry(connection, &app->net->connections, struct connection, in_connections)
         (void)shutdown(connection->fd, SHUT_RDWR);
-    keeper_send_left(app->keeper);
+    keeper_link_send(app->keeper, PACKET_LEFT);
 }
 
 static int run(struct app *app)

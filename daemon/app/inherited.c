@@ -130,7 +130,7 @@ int inherited_leave(struct app *app)
         return EXIT_OK; /* that was asked for */
     r = stored ? 0 : fd_stash_new(fd_stash);
     if (!r)
-        r = keeper_orphan(fd_stash, enumerate, app);
+        r = fd_stash_fill(fd_stash[0], enumerate, app);
     if (!r && stored) {
         log_notice("the keeper is gone; everything is kept for the next one, and this broker exits");
         return EXIT_OK;

@@ -75,7 +75,7 @@ static void on_heartbeat(evutil_socket_t fd, short events, void *userdata)
 
     (void)fd;
     (void)events;
-    keeper_send_heartbeat(app->keeper);
+    keeper_link_send(app->keeper, PACKET_HEARTBEAT);
     log_tick();
 }
 
@@ -196,7 +196,7 @@ static void on_reload(void *userdata)
     struct reload_result result;
 
     configuration_reload(app, &result);
-    keeper_send_reloaded(app->keeper);
+    keeper_link_send(app->keeper, PACKET_RELOADED);
 }
 
 static void on_orphaned(void *userdata)

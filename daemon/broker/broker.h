@@ -90,7 +90,7 @@ int broker_new(struct broker **ret, const struct broker_options *options);
 /* Without a keeper. Ends everything. Pending ops end with SHUTTING_DOWN first. */
 struct broker *broker_free(struct broker *broker);
 
-/* Without a keeper: what the next broker needs, for keeper_orphan(). What is left of `inherited` is not among it. */
+/* Without a keeper: what the next broker needs, for fd_stash_fill(). What is left of `inherited` is not among it. */
 int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to);
 
 /* What the loop tells the broker. Negative = fatal. */

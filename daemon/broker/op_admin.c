@@ -151,6 +151,6 @@ int op_upgrade(struct op *op)
     *upgrade = (struct upgrade){.broker = broker, .timer = TIMER_INIT(upgrade_cancelled)};
     list_append(&broker->upgrades, &upgrade->link);
     pending_begin(&broker->pending, &upgrade->state, op, upgrade_cancel);
-    keeper_send_upgrade(broker->options.keeper);
+    keeper_link_send(broker->options.keeper, PACKET_UPGRADE);
     return OP_PENDING;
 }

@@ -8,62 +8,56 @@
 
 #include "base/clock.h"
 #include "base/steal.h"
+#include "keeper/packet.h"
 #include "log/log.h"
 #include "proto/sockio.h"
 
-/* What clients have not taken yet counts against us; they get this long. */
+/* The kernel counts what clients have not received yet against us; they get this long. */
 #define TURN_MS 3000
+
+struct filling {
+    int outer;
+    int bundle[2]; /* to be filled, and to be sent */
+    struct packet packet;
+    int fds[PACKET_KEYS_MAX]; /* borrowed until the packet is sent */
+};
 
 int fd_stash_new(int ret[2])
 {
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret) < 0 ? -errno : 0;
 }
 
-void fd_stash_begin(struct fd_stash *fd_stash, int outer)
+static void filling_close_bundle(struct filling *filling)
 {
-    fd_stash->outer = outer;
-    fd_stash->bundle[0] = fd_stash->bundle[1] = -1;
-    fd_stash->packet = (struct packet){.type = PACKET_HOLD};
+    filling->bundle[0] = fd_close(filling->bundle[0]);
+    filling->bundle[1] = fd_close(filling->bundle[1]);
 }
 
-void fd_stash_abandon(struct fd_stash *fd_stash)
-{
-    fd_stash->bundle[0] = fd_close(fd_stash->bundle[0]);
-    fd_stash->bundle[1] = fd_close(fd_stash->bundle[1]);
-}
-
-static int load(int outer, int bundle)
+static int filling_send_bundle(struct filling *filling)
 {
     const struct packet packet = {.type = PACKET_HOLD, .n = 1, .keys = {KEEPER_KEY(KEEPER_FD_BUNDLE, 0)}};
-    int r = packet_send(outer, &packet, &bundle);
+    int r = filling->bundle[1] < 0 ? 0 : packet_send(filling->outer, &packet, &filling->bundle[1]);
 
+    filling_close_bundle(filling);
     return r <= 0 ? r : r == SOCKIO_E_AGAIN ? -ENOBUFS : -EPIPE;
 }
 
-static int ship(struct fd_stash *fd_stash)
-{
-    int r = fd_stash->bundle[1] < 0 ? 0 : load(fd_stash->outer, fd_stash->bundle[1]);
-
-    fd_stash_abandon(fd_stash);
-    return r;
-}
-
-/* Sends the packet into the bundle, or into a fresh one if that one is full. */
-static int pack(struct fd_stash *fd_stash)
+/* Sends the packet into the bundle, or into a new one if that one is full. */
+static int filling_flush(struct filling *filling)
 {
     uint64_t deadline = deadline_after_ms(TURN_MS);
     int r;
 
-    if (!fd_stash->packet.n)
+    if (!filling->packet.n)
         return 0;
     for (bool fresh = false;;) {
-        if (fd_stash->bundle[0] < 0) {
-            r = fd_stash_new(fd_stash->bundle);
+        if (filling->bundle[0] < 0) {
+            r = fd_stash_new(filling->bundle);
             if (r)
                 return r;
             fresh = true;
         }
-        r = packet_send(fd_stash->bundle[0], &fd_stash->packet, fd_stash->fds);
+        r = packet_send(filling->bundle[0], &filling->packet, filling->fds);
         if (!r)
             break;
         if (r == SOCKIO_E_TOO_MANY_IN_FLIGHT && !deadline_passed(deadline, clock_now_ns())) {
@@ -72,51 +66,53 @@ static int pack(struct fd_stash *fd_stash)
         }
         if (r != SOCKIO_E_AGAIN || fresh)
             return r < 0 ? r : -ENOBUFS;
-        r = ship(fd_stash);
+        r = filling_send_bundle(filling);
         if (r)
             return r;
     }
-    fd_stash->packet.n = 0;
+    filling->packet.n = 0;
     return 0;
 }
 
-int fd_stash_put(struct fd_stash *fd_stash, struct keeper_key key, int fd)
+static int filling_put(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
 {
-    unsigned i = fd_stash->packet.n++;
+    struct filling *filling = userdata;
+    unsigned i = filling->packet.n++;
 
-    fd_stash->packet.keys[i] = key;
-    fd_stash->fds[i] = fd;
-    return fd_stash->packet.n == PACKET_KEYS_MAX ? pack(fd_stash) : 0;
+    filling->packet.keys[i] = KEEPER_KEY(kind, id);
+    filling->fds[i] = fd;
+    return filling->packet.n == PACKET_KEYS_MAX ? filling_flush(filling) : 0;
 }
 
-int fd_stash_finish(struct fd_stash *fd_stash)
+int fd_stash_fill(int outer, keeper_enumerate_fn *enumerate, void *userdata)
 {
-    int r = pack(fd_stash);
+    struct filling filling = {.outer = outer, .bundle = {-1, -1}, .packet = {.type = PACKET_HOLD}};
+    int r = enumerate(userdata, filling_put, &filling);
 
-    return r ? r : ship(fd_stash);
+    if (!r)
+        r = filling_flush(&filling);
+    if (!r)
+        r = filling_send_bundle(&filling);
+    filling_close_bundle(&filling);
+    return r;
 }
 
-/* ------------------------------------------------------------------------------------------------------ unpacking */
-
-static int unpack(int socket, keeper_take_fn *fn, void *userdata);
-
-/* A bundle or a thing. */
-static int take(enum keeper_kind kind, uint64_t id, int fd, keeper_take_fn *fn, void *userdata)
+static int drain_one(enum keeper_kind kind, uint64_t id, int fd, keeper_take_fn *fn, void *userdata)
 {
     _cleanup_close_ int bundle = fd;
 
     if (kind == KEEPER_FD_BUNDLE)
-        return unpack(bundle, fn, userdata);
+        return fd_stash_drain(bundle, fn, userdata);
     return fn(userdata, kind, id, steal_fd(&bundle));
 }
 
 /* Until nothing is left: the outer socket is empty then, a bundle at its end. */
-static int unpack(int socket, keeper_take_fn *fn, void *userdata)
+int fd_stash_drain(int outer, keeper_take_fn *fn, void *userdata)
 {
     for (;;) {
         _cleanup_fdset_ struct fdset fds = FDSET_NULL;
         struct packet packet;
-        int r = packet_receive(socket, &packet, &fds);
+        int r = packet_receive(outer, &packet, &fds);
 
         if (r < 0)
             return fatal(r);
@@ -127,13 +123,8 @@ static int unpack(int socket, keeper_take_fn *fn, void *userdata)
             continue;
         }
         for (unsigned i = 0; packet.type == PACKET_HOLD && i < packet.n && !r; i++)
-            r = take((enum keeper_kind)packet.keys[i].kind, packet.keys[i].id, fdset_steal(&fds, i), fn, userdata);
+            r = drain_one((enum keeper_kind)packet.keys[i].kind, packet.keys[i].id, fdset_steal(&fds, i), fn, userdata);
         if (r)
             return r;
     }
-}
-
-int fd_stash_drain(int outer, keeper_take_fn *fn, void *userdata)
-{
-    return unpack(outer, fn, userdata);
 }

@@ -15,26 +15,14 @@
  */
 
 #include "keeper/key.h"
-#include "keeper/packet.h"
-
-struct fd_stash {
-    int outer;    /* borrowed */
-    int bundle[2]; /* to be filled, and to be sent */
-    struct packet packet;
-    int fds[PACKET_KEYS_MAX]; /* borrowed until the packet is sent */
-};
 
 /* A new one. 0 or a negative errno. */
 int fd_stash_new(int ret[2]);
 
-/* To put things in: begin, put any number, finish, abandon; the last closes what is left and is needed always. All of
- * them return 0 or a negative errno (-ENOBUFS: it is full). The descriptors stay the caller's, and open until
- * fd_stash_finish() has returned. */
-void fd_stash_begin(struct fd_stash *fd_stash, int outer);
-int fd_stash_put(struct fd_stash *fd_stash, struct keeper_key key, int fd);
-int fd_stash_finish(struct fd_stash *fd_stash);
-void fd_stash_abandon(struct fd_stash *fd_stash);
+/* Puts everything that is enumerated into one end; the caller keeps its descriptors. 0 or a negative errno (-ENOBUFS:
+ * it is full). */
+int fd_stash_fill(int outer, keeper_enumerate_fn *enumerate, void *userdata);
 
 /* Takes everything out of one end; it is empty then, and may be used again. 0 or a negative errno; what cannot be read
- * is left out, and said. */
+ * is left out, and logged. */
 int fd_stash_drain(int outer, keeper_take_fn *fn, void *userdata);

@@ -16,20 +16,16 @@
 #include "keeper/service.h"
 #include "log/log.h"
 
-static int push_all(const struct store *store, int outer)
+static int enumerate_store(void *userdata, keeper_take_fn *give, void *to)
 {
-    struct fd_stash fd_stash;
+    const struct store *store = userdata;
     const struct store_slot *slot;
     size_t position = 0;
     int r = 0;
 
-    fd_stash_begin(&fd_stash, outer);
     while (!r && (slot = store_next(store, &position)))
         if (slot->key.kind != KEEPER_FD_STASH)
-            r = fd_stash_put(&fd_stash, slot->key, slot->fd);
-    if (!r)
-        r = fd_stash_finish(&fd_stash);
-    fd_stash_abandon(&fd_stash);
+            r = give(to, (enum keeper_kind)slot->key.kind, slot->key.id, slot->fd);
     return r;
 }
 
@@ -53,7 +49,7 @@ void keeper_end(struct keeper *keeper, int status)
     if (outer < 0 || !service_has_store())
         return;
     (void)fd_close(keep_this_program(keeper));
-    r = push_all(&keeper->store, outer);
+    r = fd_stash_fill(outer, enumerate_store, &keeper->store);
     if (r)
         log_error("not everything can be left for the next start: %s", strerror(-r));
     else
@@ -75,7 +71,7 @@ void keeper_upgrade(struct keeper *keeper)
     if (!r) {
         int before = keep_this_program(keeper);
 
-        r = push_all(&keeper->store, fd_stash[0]);
+        r = fd_stash_fill(fd_stash[0], enumerate_store, &keeper->store);
         if (!r)
             r = start_keeper(&keeper->start, keeper->start.path, fd_stash);
         /* all of it is here as well */

@@ -17,8 +17,6 @@
 #include "sys/peer.h"
 
 #define TICK_MS 1000
-/* To look again whether something may be sent. */
-#define TURN_MS 1
 /* A broker that serves sends a heartbeat once a second. */
 #define UNRESPONSIVE_MS 10000
 /* What it may take to begin to serve, on a machine that has other things to do. */
@@ -283,7 +281,7 @@ static void turn(struct keeper *keeper)
 
     if (wait_for_turn) {
         fds[1].events = 0;
-        next = earlier(next, now + TURN_MS * NSEC_PER_MSEC);
+        next = earlier(next, now + PACKET_TURN_MS * NSEC_PER_MSEC);
     }
     if (poll(fds, 2, deadline_poll_ms(next, now)) >= 0) {
         if (keeper->state == KEEPER_HANDING && (wait_for_turn || fds[1].revents & POLLOUT) &&

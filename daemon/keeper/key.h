@@ -50,3 +50,6 @@ struct inherited_fd {
 typedef int keeper_take_fn(void *userdata, enum keeper_kind kind, uint64_t id, int fd);
 /* So many will be handed over. */
 typedef void keeper_count_fn(void *userdata, size_t n);
+/* Calls give(to, kind, id, fd) for each descriptor that a next broker needs; they stay whose they are. Ends with the
+ * first result that is not 0. */
+typedef int keeper_enumerate_fn(void *userdata, keeper_take_fn *give, void *to);

@@ -7,10 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/steal.h"
-#include "keeper/fd_stash.h"
-#include "keeper/packet.h"
 #include "log/log.h"
 #include "proto/sockio.h"
 
@@ -62,23 +59,20 @@ pid_t keeper_pid(const struct keeper_link *link)
 
 /* ---------------------------------------------------------------------------------------------------- sending */
 
-/* The keeper never waits for us, so there will be room. */
+/* The keeper never waits for us, so there will be room; and a turn, when clients have received what is in flight. */
 static int send_packet(struct keeper_link *link, const struct packet *packet, const int *fds)
 {
-    int r = packet_send_wait(link->socket, packet, fds, DEADLINE_NEVER);
+    int r;
 
-    if (!r)
-        return 0;
-    return r < 0 ? fatal(r) : -EPIPE;
-}
-
-/* About what is lost with the keeper: that it is gone is said by the dispatch. */
-static void send_type(struct keeper_link *link, enum packet_type type)
-{
-    const struct packet packet = {.type = type};
-
-    if (link)
-        (void)send_packet(link, &packet, NULL);
+    while ((r = packet_send(link->socket, packet, fds))) {
+        if (r == SOCKIO_E_AGAIN)
+            (void)poll(&(struct pollfd){.fd = link->socket, .events = POLLOUT}, 1, -1);
+        else if (r == SOCKIO_E_TOO_MANY_IN_FLIGHT)
+            (void)poll(NULL, 0, PACKET_TURN_MS);
+        else
+            return r < 0 ? fatal(r) : -EPIPE;
+    }
+    return 0;
 }
 
 int keeper_hold_many(struct keeper_link *link, enum keeper_kind kind, unsigned n, const uint64_t *ids, const int *fds)
@@ -128,33 +122,17 @@ void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t 
         list_append(&link->waiting, &drop->in_link);
 }
 
-void keeper_send_ready(struct keeper_link *link)
+void keeper_link_send(struct keeper_link *link, enum packet_type type)
 {
-    send_type(link, PACKET_READY);
-}
+    const struct packet packet = {.type = type};
 
-void keeper_send_reloaded(struct keeper_link *link)
-{
-    send_type(link, PACKET_RELOADED);
-}
-
-void keeper_send_upgrade(struct keeper_link *link)
-{
-    send_type(link, PACKET_UPGRADE);
-}
-
-void keeper_send_left(struct keeper_link *link)
-{
-    send_type(link, PACKET_LEFT);
-}
-
-void keeper_send_heartbeat(struct keeper_link *link)
-{
-    const struct packet packet = {.type = PACKET_HEARTBEAT};
-
-    /* where there is no room the keeper has enough to read */
-    if (link)
+    if (!link)
+        return;
+    /* a heartbeat does not wait: where there is no room the keeper has enough to read */
+    if (type == PACKET_HEARTBEAT)
         (void)packet_send(link->socket, &packet, NULL);
+    else
+        (void)send_packet(link, &packet, NULL);
 }
 
 /* -------------------------------------------------------------------------------------------------- receiving */
@@ -253,24 +231,4 @@ int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_even
                 dropped(link, &packet.keys[i]);
     }
     return 0;
-}
-
-/* ---------------------------------------------------------------------------------------------------- orphaned */
-
-static int give(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
-{
-    return fd_stash_put(userdata, KEEPER_KEY(kind, id), fd);
-}
-
-int keeper_orphan(const int fd_stash[2], keeper_enumerate_fn *enumerate, void *userdata)
-{
-    struct fd_stash stash;
-    int r;
-
-    fd_stash_begin(&stash, fd_stash[0]);
-    r = enumerate(userdata, give, &stash);
-    if (!r)
-        r = fd_stash_finish(&stash);
-    fd_stash_abandon(&stash);
-    return r;
 }

@@ -18,7 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
-#include "keeper/key.h"
+#include "keeper/packet.h"
 
 /* What a broker exits with that cannot read the ledger: the keeper then starts the program that was there before. */
 #define KEEPER_EXIT_LEDGER 5
@@ -70,8 +70,8 @@ struct keeper_link_events {
     /* End in order, and free nothing: the next broker goes on, soon or, unless all is lost, with the next start. */
     void (*stop)(void *userdata, enum keeper_stop how);
     void (*upgrade_refused)(void *userdata, int error); /* a positive errno */
-    void (*reload)(void *userdata);   /* read the configuration again, then keeper_send_reloaded() */
-    void (*orphaned)(void *userdata); /* the keeper is gone: said once; see keeper_orphan() */
+    void (*reload)(void *userdata);   /* read the configuration again, then send RELOADED */
+    void (*orphaned)(void *userdata); /* the keeper is gone: said once; see fd_stash.h */
 };
 
 /* Poll it for reading; -1 without a link. */
@@ -79,22 +79,5 @@ int keeper_link_fd(const struct keeper_link *link);
 /* A bounded number of packets. 0 or a negative errno. */
 int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_events *events, void *userdata);
 
-void keeper_send_ready(struct keeper_link *link);
-void keeper_send_reloaded(struct keeper_link *link);
-/* Start the program that is installed now in place of the one that runs. If it can be, the broker will be told to
- * stop; else that it cannot. */
-void keeper_send_upgrade(struct keeper_link *link);
-/* This broker has ended in order: from now on it changes nothing, and only its process is still to go. The next one
- * need not wait for that, which may take long: workers, with hardly a processor, are inside the kernel. */
-void keeper_send_left(struct keeper_link *link);
-/* To be called once a second; an unresponsive broker is killed. */
-void keeper_send_heartbeat(struct keeper_link *link);
-
-/* ---- without a keeper ------------------------------------------------------------------------------------- */
-
-/* Calls give(to, kind, id, fd) for each descriptor that a next broker needs; they stay whose they are. Ends with the
- * first result that is not 0. */
-typedef int keeper_enumerate_fn(void *userdata, keeper_take_fn *give, void *to);
-
-/* Puts all of it into the fd stash, so that another keeper can take it out. 0 or a negative errno. */
-int keeper_orphan(const int fd_stash[2], keeper_enumerate_fn *enumerate, void *userdata);
+/* One of those without keys: READY, HEARTBEAT (once a second, else the broker is killed), RELOADED, UPGRADE, LEFT. */
+void keeper_link_send(struct keeper_link *link, enum packet_type type);

@@ -15,22 +15,27 @@
 #include "proto/fdset.h"
 
 #define PACKET_KEYS_MAX MEMORYD_FDS_MAX
+/* After SOCKIO_E_TOO_MANY_IN_FLIGHT: a turn comes when others have received what is in flight to them; nothing tells
+ * when. */
+#define PACKET_TURN_MS 1
 
 enum packet_type {
-    PACKET_HOLD = 1, /* with descriptors: keep them, or here is what was kept */
-    PACKET_DROP,     /* close these */
-    PACKET_DROP_ASK, /* the same, and say DROPPED */
+    PACKET_HOLD = 1, /* with descriptors: hold them, or here is what was held */
+    PACKET_DROP,     /* to the keeper: close these */
+    PACKET_DROP_ASK, /* the same, and answer DROPPED */
     PACKET_DROPPED,
     PACKET_END,      /* to the broker: that was all; `value` is the keeper's pid */
     PACKET_READY,    /* to the keeper: the broker serves */
-    PACKET_HEARTBEAT, /* … and lives */
-    PACKET_STOP,     /* to the broker: end in order; `value` is an enum keeper_stop */
+    PACKET_HEARTBEAT, /* … and is alive */
+    PACKET_STOP,     /* to the broker: shut down; `value` is an enum keeper_stop */
     PACKET_RELOAD,   /* to the broker: read the configuration again … */
     PACKET_RELOADED, /* … it was */
-    PACKET_UPGRADE,  /* to the keeper: start the program that is installed now … */
+    PACKET_UPGRADE,  /* to the keeper: start the installed program in place of the one that runs … */
     PACKET_UPGRADE_REFUSED, /* … it cannot be, `value` is the errno; else STOP is the answer */
     PACKET_COUNT,    /* to the broker, first of all: `value` descriptors come */
-    PACKET_LEFT,     /* to the keeper, last of all: the broker has ended in order, but for what the kernel does */
+    /* To the keeper, last of all: the broker has shut down and changes nothing any more. The next one need not wait for
+     * its process, whose workers may be inside the kernel for long. */
+    PACKET_LEFT,
 };
 
 struct packet {
@@ -47,7 +52,5 @@ enum {
 
 /* As sockio_send(): with n descriptors if it is HOLD (`fds` stay the caller's), else with none. */
 int packet_send(int socket, const struct packet *packet, const int *fds);
-/* The same, but waits for room and for a turn, at most so long; after that SOCKIO_E_AGAIN. */
-int packet_send_wait(int socket, const struct packet *packet, const int *fds, uint64_t deadline);
 /* As sockio_recv(). `fds` has one descriptor for each key of a HOLD, else none. */
 int packet_receive(int socket, struct packet *ret, struct fdset *fds);

@@ -34,7 +34,7 @@ static int set_up(void **state)
     for (unsigned i = 0; i < FILES; i++) {
         struct stat st;
 
-        files[i] = memfd_create("thing", MFD_CLOEXEC);
+        files[i] = memfd_create("file", MFD_CLOEXEC);
         assert_ok(files[i]);
         assert_ok(fstat(files[i], &st));
         arrived.inodes[i] = st.st_ino;
@@ -64,18 +64,23 @@ static int arrive(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
     return 0;
 }
 
-static int put(unsigned from, unsigned to)
+struct range {
+    unsigned from, to;
+};
+
+static int enumerate(void *userdata, keeper_take_fn *give, void *to)
 {
-    struct fd_stash fd_stash;
+    const struct range *range = userdata;
     int r = 0;
 
-    fd_stash_begin(&fd_stash, ends[0]);
-    for (unsigned i = from; i < to && !r; i++)
-        r = fd_stash_put(&fd_stash, KEEPER_KEY(KEEPER_BUFFER, i), files[i % FILES]);
-    if (!r)
-        r = fd_stash_finish(&fd_stash);
-    fd_stash_abandon(&fd_stash);
+    for (unsigned i = range->from; i < range->to && !r; i++)
+        r = give(to, KEEPER_BUFFER, i, files[i % FILES]);
     return r;
+}
+
+static int put(unsigned from, unsigned to)
+{
+    return fd_stash_fill(ends[0], enumerate, &(struct range){from, to});
 }
 
 static void test_few(void **state)

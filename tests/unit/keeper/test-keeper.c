@@ -167,7 +167,7 @@ static void on_stop(void *userdata, enum keeper_stop how)
 
     send_report(fake, &message);
     if (fake->lingers) {
-        keeper_send_left(fake->keeper);
+        keeper_link_send(fake->keeper, PACKET_LEFT);
         for (;;)
             pause();
     }
@@ -187,7 +187,7 @@ static void on_reload(void *userdata)
     const struct fake *fake = userdata;
 
     report(fake, REPORT_RELOAD);
-    keeper_send_reloaded(fake->keeper);
+    keeper_link_send(fake->keeper, PACKET_RELOADED);
 }
 
 static int enumerate(void *userdata, keeper_take_fn *give, void *to)
@@ -209,7 +209,7 @@ static void on_orphaned(void *userdata)
 
     report(fake, REPORT_ORPHANED);
     CHECK(fd_stash_new(fd_stash) == 0);
-    CHECK(keeper_orphan(fd_stash, enumerate, fake) == 0);
+    CHECK(fd_stash_fill(fd_stash[0], enumerate, fake) == 0);
     CHECK(start_init(&start, fake->argv) == 0);
     CHECK(start_keeper(&start, NULL, fd_stash) == 0);
 }
@@ -242,7 +242,7 @@ static void obey(struct fake *fake, const struct message *message)
     case ORDER_READY:
         fake->deaf = message->value == DEAF;
         fake->lingers = message->value == LINGERS;
-        keeper_send_ready(fake->keeper);
+        keeper_link_send(fake->keeper, PACKET_READY);
         break;
     case ORDER_HOLD:
         hold(fake, message->value);
@@ -264,7 +264,7 @@ static void obey(struct fake *fake, const struct message *message)
         for (;;)
             pause();
     case ORDER_UPGRADE:
-        keeper_send_upgrade(fake->keeper);
+        keeper_link_send(fake->keeper, PACKET_UPGRADE);
         break;
     case ORDER_PING:
         report(fake, REPORT_PONG);
@@ -307,7 +307,7 @@ static int play_broker(char **argv)
                                {.fd = keeper_link_fd(fake->keeper), .events = POLLIN}};
 
         poll(fds, 2, HEARTBEAT_MS);
-        keeper_send_heartbeat(fake->keeper);
+        keeper_link_send(fake->keeper, PACKET_HEARTBEAT);
         if (fds[1].revents)
             CHECK(keeper_link_dispatch(fake->keeper, &events, fake) == 0);
         if (fds[0].revents) {

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "keeper/fd_stash.h"
 #include "keeper/link.h"
 #include "proto/sockio.h"
 #include "tests/support/fd.h"
@@ -130,10 +129,10 @@ static void test_without_keeper(void **state)
     assert_int_equal(one.done, 1);
     assert_int_equal(keeper_link_fd(NULL), -1);
     assert_int_equal(keeper_link_dispatch(NULL, &events, NULL), 0);
-    keeper_send_ready(NULL);
-    keeper_send_reloaded(NULL);
-    keeper_send_upgrade(NULL);
-    keeper_send_heartbeat(NULL);
+    keeper_link_send(NULL, PACKET_READY);
+    keeper_link_send(NULL, PACKET_RELOADED);
+    keeper_link_send(NULL, PACKET_UPGRADE);
+    keeper_link_send(NULL, PACKET_HEARTBEAT);
     assert_int_equal(keeper_pid(NULL), 0);
     assert_null(keeper_link_free(NULL));
 }
@@ -232,13 +231,13 @@ static void test_events(void **state)
     assert_int_equal(refusal, ENOEXEC);
     assert_int_equal(stops, 1);
     assert_int_equal(stops_for_good, 0);
-    keeper_send_ready(broker);
+    keeper_link_send(broker, PACKET_READY);
     assert_int_equal(hear(PACKET_READY, NULL), 1);
-    keeper_send_reloaded(broker);
+    keeper_link_send(broker, PACKET_RELOADED);
     assert_int_equal(hear(PACKET_RELOADED, NULL), 1);
-    keeper_send_upgrade(broker);
+    keeper_link_send(broker, PACKET_UPGRADE);
     assert_int_equal(hear(PACKET_UPGRADE, NULL), 1);
-    keeper_send_heartbeat(broker);
+    keeper_link_send(broker, PACKET_HEARTBEAT);
     /* dies without having read it */
     say(PACKET_STOP, 1, 0, NULL);
     keeper = fd_close(keeper);
@@ -247,27 +246,6 @@ static void test_events(void **state)
     assert_int_equal(stops, 2);
     assert_int_equal(stops_for_good, 1);
     assert_int_equal(orphans, 1);
-}
-
-static int enumerate(void *userdata, keeper_take_fn *give, void *to)
-{
-    int r = 0;
-
-    for (unsigned i = 1; i <= 100 && !r; i++)
-        r = give(to, KEEPER_BUFFER, i, *(int *)userdata);
-    return r;
-}
-
-static void test_orphan(void **state)
-{
-    int fd_stash[2];
-
-    assert_int_equal(fd_stash_new(fd_stash), 0);
-    assert_int_equal(keeper_orphan(fd_stash, enumerate, &keeper), 0);
-    assert_int_equal(fd_stash_drain(fd_stash[1], take, NULL), 0);
-    assert_int_equal(taken, 100);
-    close(fd_stash[0]);
-    close(fd_stash[1]);
 }
 
 int main(void)
@@ -279,7 +257,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hold, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_drop_then, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_events, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_orphan, set_up, tear_down),
     };
 
     return test_run(tests, NULL, NULL);

@@ -269,43 +269,45 @@ static int prepare(struct keeper *keeper)
     return 0;
 }
 
-static void turn(struct keeper *keeper)
+/* Waits for the broker, a signal, or what is due next, and handles the former two. */
+static void poll_once(struct keeper *keeper)
 {
+    bool handing = keeper->state == KEEPER_HANDING;
+    bool wait_for_turn = handing && keeper->wait_for_turn;
     struct pollfd fds[] = {
         {.fd = keeper->signal_fd, .events = POLLIN},
-        {.fd = keeper->socket, .events = keeper->state == KEEPER_HANDING ? POLLOUT : POLLIN},
+        {.fd = keeper->socket, .events = wait_for_turn ? 0 : handing ? POLLOUT : POLLIN},
     };
-    bool wait_for_turn = keeper->state == KEEPER_HANDING && keeper->wait_for_turn;
     uint64_t now = clock_now_ns();
     uint64_t next = keeper->state == KEEPER_DOWN ? earlier(keeper->due, keeper->tick_due) : keeper->tick_due;
 
-    if (wait_for_turn) {
-        fds[1].events = 0;
+    if (wait_for_turn)
         next = earlier(next, now + PACKET_TURN_MS * NSEC_PER_MSEC);
-    }
-    if (poll(fds, 2, deadline_poll_ms(next, now)) >= 0) {
-        if (keeper->state == KEEPER_HANDING && (wait_for_turn || fds[1].revents & POLLOUT) &&
-            !(fds[1].revents & (POLLHUP | POLLERR)))
-            keeper_hand_over(keeper);
-        else if (fds[1].revents)
-            read_socket(keeper);
-        if (fds[0].revents)
-            on_signals(keeper);
-    }
-    if (!keeper->over)
-        look_whether_it_ended(keeper);
-    now = clock_now_ns();
-    if (!keeper->over && keeper->tick_due <= now) {
+    if (poll(fds, 2, deadline_poll_ms(next, now)) < 0)
+        return;
+    if (handing && (wait_for_turn || fds[1].revents & POLLOUT) && !(fds[1].revents & (POLLHUP | POLLERR)))
+        keeper_hand_over(keeper);
+    else if (fds[1].revents)
+        read_socket(keeper);
+    if (fds[0].revents)
+        on_signals(keeper);
+}
+
+static void do_what_is_due(struct keeper *keeper)
+{
+    uint64_t now = clock_now_ns();
+
+    if (keeper->tick_due <= now) {
         keeper->tick_due = deadline_after_ms(keeper->tick_ms);
         tick(keeper);
     }
-    if (!keeper->over && keeper->state == KEEPER_DOWN && keeper->due <= now) {
+    if (keeper->state == KEEPER_DOWN && keeper->due <= now) {
         keeper_start_broker(keeper);
         if (keeper->state == KEEPER_DOWN)
             start_next(keeper, BACK_OFF_MAX_MS);
     }
-    /* the next one serves, or is not due yet */
-    if (!keeper->over && keeper->has_zombies && (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_DOWN))
+    /* not while the next broker starts, which needs the processor */
+    if (keeper->has_zombies && (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_DOWN))
         keeper_reap(keeper);
 }
 
@@ -319,7 +321,12 @@ int keeper_run(struct keeper *keeper)
     }
     keeper->due = 0;
     keeper->tick_due = deadline_after_ms(keeper->tick_ms);
-    while (!keeper->over)
-        turn(keeper);
+    while (!keeper->over) {
+        poll_once(keeper);
+        if (!keeper->over)
+            look_whether_it_ended(keeper);
+        if (!keeper->over)
+            do_what_is_due(keeper);
+    }
     return keeper->status;
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
+#include <systemd/sd-daemon.h>
+
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "keeper/link.h"
@@ -148,7 +150,7 @@ static void broker_ended(struct keeper *keeper)
         keeper_end(keeper, keeper->ended.si_status);
     } else {
         say_how(&keeper->ended, served);
-        service_starting_again();
+        (void)sd_notify(0, "STATUS=The broker has ended, the next one starts");
         start_next(keeper, was_killed(&keeper->ended) ? BACK_OFF_KILLED_MS : BACK_OFF_MAX_MS);
     }
 }
@@ -181,7 +183,7 @@ static void reload(struct keeper *keeper)
     if (keeper->state == KEEPER_DOWN || keeper->state == KEEPER_HANDING || keeper->goal != KEEPER_GOAL_SERVE)
         return;
     if (keeper->state == KEEPER_SERVING)
-        service_reloading();
+        (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)clock_now_us());
     keeper_send(keeper, PACKET_RELOAD, 0, NULL);
 }
 
@@ -195,7 +197,7 @@ static void stop(struct keeper *keeper)
         keeper_kill_broker(keeper, NULL); /* asked twice: at once */
         return;
     }
-    service_stopping();
+    (void)sd_notify(0, "STOPPING=1");
     ask_to_stop(keeper, KEEPER_GOAL_STOP);
 }
 
@@ -221,7 +223,7 @@ static void tick(struct keeper *keeper)
                                                           : START_MS;
 
     if (keeper->watchdog)
-        service_alive();
+        (void)sd_notify(0, "WATCHDOG=1");
     keeper_preflight_tick(keeper);
     if (keeper->state == KEEPER_DOWN)
         return;

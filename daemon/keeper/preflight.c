@@ -40,18 +40,10 @@ static const char *preflight_socket(const struct keeper *keeper, struct sockaddr
     return address->sun_path;
 }
 
-static pid_t preflight_fork(const struct keeper *keeper, int output)
-{
-    struct sockaddr_un address;
-
-    if (keeper->preflight.reads_config)
-        return start_config_preflight(&keeper->start, output, preflight_socket(keeper, &address));
-    return start_preflight(&keeper->start, output);
-}
-
 static int preflight_start_run(struct keeper *keeper)
 {
     _cleanup_close_ int theirs = -1;
+    struct sockaddr_un address;
     int ends[2];
     pid_t pid;
 
@@ -61,7 +53,8 @@ static int preflight_start_run(struct keeper *keeper)
         return -errno;
     keeper->preflight.output = ends[0];
     theirs = ends[1];
-    pid = preflight_fork(keeper, theirs);
+    pid = start_preflight(&keeper->start, theirs,
+                          keeper->preflight.reads_config ? preflight_socket(keeper, &address) : NULL);
     if (pid < 0) {
         keeper->preflight.output = fd_close(keeper->preflight.output);
         return pid;

@@ -8,8 +8,6 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "base/clock.h"
-
 bool service_has_store(void)
 {
     const char *most = secure_getenv("FDSTORE");
@@ -55,24 +53,4 @@ void service_ready(const struct store *store, bool first, bool store_listener)
     }
     /* the manager reads in order what is sent: who hears this finds all of it stored */
     (void)sd_notify(0, "READY=1\nSTATUS=Serving");
-}
-
-void service_starting_again(void)
-{
-    (void)sd_notify(0, "STATUS=The broker has ended, the next one starts");
-}
-
-void service_stopping(void)
-{
-    (void)sd_notify(0, "STOPPING=1");
-}
-
-void service_reloading(void)
-{
-    (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)clock_now_us());
-}
-
-void service_alive(void)
-{
-    (void)sd_notify(0, "WATCHDOG=1");
 }

@@ -28,7 +28,3 @@ uint64_t service_watchdog_ms(void);
 /* A broker serves. The first time, also stores what there is of the three; not a listener that is the manager's own. */
 void service_ready(const struct store *store, bool first, bool store_listener);
 void service_store_ledger(int fd);
-void service_starting_again(void);
-void service_stopping(void);
-void service_reloading(void);
-void service_alive(void);

@@ -20,25 +20,20 @@
 
 #define OPTION_BYTES 64
 /* Each option twice is fewer. */
-#define ARGUMENTS_MAX 32
+#define ARGUMENTS_MAX 36
 /* For a few system calls, and what a sanitizer adds. */
 #define STACK_BYTES (64 << 10)
 
 /* Variables that a service manager sets for its one process. */
-static const char *const keepers_own[] = {"NOTIFY_SOCKET=", "WATCHDOG_", "LISTEN_", "FDSTORE="};
+static const char *const keepers_own[] = {"NOTIFY_SOCKET=", "WATCHDOG_", "LISTEN_", "FDSTORE=", NULL};
+static const char *const hidden_options[] = {"--" START_OPTION_BROKER "=", "--" START_OPTION_FD_STASH "=", NULL};
 
-static bool is_keepers_own(const char *variable)
+static bool starts_with_one_of(const char *text, const char *const *prefixes)
 {
-    for (size_t i = 0; i < sizeof(keepers_own) / sizeof(*keepers_own); i++)
-        if (!strncmp(variable, keepers_own[i], strlen(keepers_own[i])))
+    for (; *prefixes; prefixes++)
+        if (!strncmp(text, *prefixes, strlen(*prefixes)))
             return true;
     return false;
-}
-
-static bool is_hidden(const char *argument)
-{
-    return !strncmp(argument, "--" START_OPTION_BROKER "=", sizeof("--" START_OPTION_BROKER)) ||
-           !strncmp(argument, "--" START_OPTION_FD_STASH "=", sizeof("--" START_OPTION_FD_STASH));
 }
 
 /* A program that was replaced on disk: its successor lies there. */
@@ -65,7 +60,7 @@ int start_init(struct start *start, char *const *argv)
         return -ENOMEM;
     arguments[0] = argv[0];
     for (size_t i = 1, to = 2; i < n; i++)
-        if (!is_hidden(argv[i]))
+        if (!starts_with_one_of(argv[i], hidden_options))
             arguments[to++] = argv[i];
     for (n = 0; environ[n]; n++)
         ;
@@ -73,7 +68,7 @@ int start_init(struct start *start, char *const *argv)
     if (!variables)
         return -ENOMEM;
     for (size_t i = 0, to = 0; environ[i]; i++)
-        if (!is_keepers_own(environ[i]))
+        if (!starts_with_one_of(environ[i], keepers_own))
             variables[to++] = environ[i];
     *start = (struct start){.argv = steal_ptr(&arguments), .environ = steal_ptr(&variables)};
     if (length > 0)
@@ -160,10 +155,27 @@ pid_t start_broker(const struct start *start, int fd, int socket)
     return pid;
 }
 
-static pid_t run_installed(const struct start *start, int output, char **argv)
+pid_t start_preflight(const struct start *start, int output, const char *socket)
 {
-    pid_t pid = fork();
+    char *argv[ARGUMENTS_MAX] = {start->argv[0], (char *)"--version", NULL};
+    size_t n = 1;
+    pid_t pid;
 
+    if (socket) {
+        for (char **argument = &start->argv[2]; *argument; argument++) {
+            if (n == ARGUMENTS_MAX - 4)
+                return -E2BIG;
+            argv[n++] = *argument;
+        }
+        /* of an option that is given twice the latter holds */
+        if (*socket) {
+            argv[n++] = (char *)"--socket";
+            argv[n++] = (char *)(uintptr_t)socket;
+        }
+        argv[n++] = (char *)"--check-config";
+        argv[n] = NULL;
+    }
+    pid = fork();
     if (pid)
         return pid < 0 ? -errno : pid;
     unblock_signals();
@@ -171,32 +183,6 @@ static pid_t run_installed(const struct start *start, int output, char **argv)
         (void)execve(start->path, argv, start->environ);
     log_error("cannot execute %s: %s", start->path, strerror(errno));
     _exit(EXIT_FAILURE);
-}
-
-pid_t start_preflight(const struct start *start, int output)
-{
-    char *argv[] = {start->argv[0], (char *)"--version", NULL};
-
-    return run_installed(start, output, argv);
-}
-
-pid_t start_config_preflight(const struct start *start, int output, const char *socket)
-{
-    char *const more[] = {(char *)"--socket", (char *)(uintptr_t)socket, (char *)"--check-config"};
-    char *argv[ARGUMENTS_MAX + sizeof(more) / sizeof(more[0]) + 1];
-    size_t n = 0;
-
-    argv[n++] = start->argv[0];
-    for (char **argument = &start->argv[2]; *argument; argument++) {
-        if (n == ARGUMENTS_MAX)
-            return -E2BIG;
-        argv[n++] = *argument;
-    }
-    /* of an option that is given twice the latter holds */
-    for (size_t i = *socket ? 0 : 2; i < sizeof(more) / sizeof(more[0]); i++)
-        argv[n++] = more[i];
-    argv[n] = NULL;
-    return run_installed(start, output, argv);
 }
 
 int start_keeper(const struct start *start, const char *path, const int fd_stash[2])

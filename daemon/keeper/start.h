@@ -29,12 +29,10 @@ void start_deinit(struct start *start);
  * to it is the table of descriptors copied. The broker ignores the signals that are for the keeper, from before its
  * first instruction. Its pid or a negative errno. */
 pid_t start_broker(const struct start *start, int fd, int socket);
-/* Forks the program that is installed now, which says its version into `output` and ends. Its pid or a negative
- * errno. */
-pid_t start_preflight(const struct start *start, int output);
-/* The same, but it reads the configuration as a broker at `socket` would, says what is wrong with it, and ends with the
- * status of --check-config. */
-pid_t start_config_preflight(const struct start *start, int output, const char *socket);
+/* Forks the installed program, with `output` as its standard output. With socket = NULL it prints its version; else it
+ * checks the configuration that a broker at `socket` ("": anywhere) would read, and exits as --check-config does. Its
+ * pid or a negative errno. */
+pid_t start_preflight(const struct start *start, int output, const char *socket);
 /* Executes `path`, or this program if it is NULL, in place of this one as the keeper. Returns only if it failed: a
  * negative errno. */
 int start_keeper(const struct start *start, const char *path, const int fd_stash[2]);

@@ -42,7 +42,7 @@ static int build_broker(struct app *app)
     settings_accounts(app, &limits);
     settings_net(app, &net);
     settings_arena(app, &options.arena_base, &options.arena_size);
-    host_init(app);
+    client_host_init(app);
     r = broker_new(&app->broker, &options);
     if (r == BROKER_E_LEDGER)
         return EXIT_LEDGER;

@@ -119,12 +119,12 @@ void configuration_hand_on(struct app *app);
 void configuration_show(struct app *app);
 /* Does what is in the file fit this machine? Mistakes in it are for the next program to find: it may know other keys.
  * 0, or a status. */
-int configuration_check(struct app *app, struct problem *problem);
+int configuration_check(void *app, struct problem *problem);
 /* What is wrong with the file, in `sentence`: its first mistake, or that the next program finds some. */
 #define CONFIGURATION_SENTENCE_MAX 160
 const char *configuration_mistake(struct app *app, char sentence[CONFIGURATION_SENTENCE_MAX]);
 /* Reads the file again. With mistakes in it nothing changes. */
-void configuration_reload(struct app *app, struct reload_result *result);
+void configuration_reload(void *app, struct reload_result *result);
 
 /* inherited.c: what outlives a broker */
 /* Takes what the keeper holds. 0 or a negative errno. */
@@ -133,8 +133,6 @@ int inherited_receive(struct app *app);
  * Returns only if that is not to be: the exit status. */
 int inherited_leave(struct app *app);
 
-/* host.c */
-void host_init(struct app *app);
 /* loop.c: sources and signals */
 int loop_init(struct app *app);
 int loop_watch_broker(struct app *app);
@@ -146,6 +144,7 @@ void app_fail(struct app *app, int error);
 void app_stop(struct app *app);
 /* Reads what the keeper says. 0 or a negative errno. */
 int loop_ask_keeper(struct app *app);
+struct timeval loop_timeval(uint64_t ms);
 void loop_arm_idle(struct app *app);
 /* As the configuration says. */
 void loop_set_spin(struct app *app);
@@ -153,9 +152,7 @@ void loop_set_spin(struct app *app);
 /* client.c */
 extern const struct net_handler client_net_handler;
 extern const struct rpc_transport client_rpc_transport;
-void client_host_event(void *userdata, void *connection, const struct broker_event *event);
-void client_host_disconnect(void *userdata, void *connection);
-void client_host_info(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes);
+void client_host_init(struct app *app);
 
 /* settings.c: what the parts are given, from the configuration and this machine */
 uint64_t settings_raise_nofile(void);

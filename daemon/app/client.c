@@ -2,12 +2,14 @@
 
 /*
  * Where net, rpc and broker meet: one struct client joins a connection to what is served on it. The broker knows it as
- * its session's `connection`.
+ * its session's `connection`, and has the processes of its clients watched here.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "app/app.h"
+#include "base/hash.h"
 #include "net/connection.h"
 
 struct client {
@@ -39,7 +41,6 @@ static int on_packet(void *userdata, struct connection *connection, const struct
 {
     struct client *client = connection->userdata;
 
-    (void)userdata;
     return rpc_client_packet(&client->rpc, header, payload, fds);
 }
 
@@ -47,7 +48,6 @@ static void on_refused(void *userdata, struct connection *connection, int error,
 {
     struct client *client = connection->userdata;
 
-    (void)userdata;
     rpc_client_refused(&client->rpc, error, packet, size);
 }
 
@@ -118,30 +118,104 @@ const struct rpc_transport client_rpc_transport = {
     .fail = transport_fail,
 };
 
-/* -------------------------------------------------------------------------------------------- broker → rpc, net */
+/* ------------------------------------------------------------------------------------------------ broker → host */
 
-void client_host_event(void *userdata, void *connection, const struct broker_event *event)
+static void host_event(void *userdata, void *connection, const struct broker_event *event)
 {
-    struct client *client = connection;
-
-    (void)userdata;
-    rpc_client_event(&client->rpc, event);
+    rpc_client_event(&((struct client *)connection)->rpc, event);
 }
 
-void client_host_disconnect(void *userdata, void *connection)
+static void host_disconnect(void *userdata, void *connection)
 {
-    struct client *client = connection;
-
-    (void)userdata;
-    rpc_client_disconnect(&client->rpc);
+    rpc_client_disconnect(&((struct client *)connection)->rpc);
 }
 
-void client_host_info(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes)
+static void host_connection_info(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes)
 {
     struct client *client = connection;
     size_t queued = client->connection->queued;
 
-    (void)userdata;
     *fds_in_flight = connection_fds_in_flight(client->connection);
     *queued_bytes = queued > UINT32_MAX ? UINT32_MAX : (uint32_t)queued;
+}
+
+struct process_watch {
+    struct app *app;
+    uint64_t session;
+    struct event event;
+    UT_hash_handle hh;
+};
+
+static void on_exited(evutil_socket_t fd, short events, void *userdata)
+{
+    struct process_watch *watch = userdata;
+    struct app *app = watch->app;
+    int r;
+
+    /* the broker unwatches it, which frees it */
+    r = broker_session_exited(app->broker, watch->session);
+    if (r < 0)
+        app_fail(app, r);
+}
+
+static int host_watch_process(void *userdata, uint64_t session, int pidfd)
+{
+    struct app *app = userdata;
+    struct process_watch *watch = calloc(1, sizeof(*watch));
+
+    if (!watch)
+        return -ENOMEM;
+    watch->app = app;
+    watch->session = session;
+    /* once is enough: a process dies once */
+    if (event_assign(&watch->event, app->base, pidfd, EV_READ, on_exited, watch) < 0 ||
+        event_add(&watch->event, NULL) < 0) {
+        free(watch);
+        return -ENOMEM;
+    }
+    HASH_ADD(hh, app->processes, session, sizeof(watch->session), watch);
+    if (!watch->hh.tbl) {
+        (void)event_del(&watch->event);
+        free(watch);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static void host_unwatch_process(void *userdata, uint64_t session)
+{
+    struct app *app = userdata;
+    struct process_watch *watch;
+
+    HASH_FIND(hh, app->processes, &session, sizeof(session), watch);
+    if (!watch)
+        return;
+    HASH_DEL(app->processes, watch);
+    (void)event_del(&watch->event);
+    free(watch);
+}
+
+static void host_schedule(void *userdata, uint64_t in_ms)
+{
+    struct app *app = userdata;
+    /* a day is as good as forever: the broker says again then when it wants to be called */
+    struct timeval tv = loop_timeval(in_ms > 86400000 ? 86400000 : in_ms);
+
+    if (event_add(&app->tick_event, &tv) < 0)
+        app_fail(app, -ENOMEM);
+}
+
+void client_host_init(struct app *app)
+{
+    app->host = (struct broker_host){
+        .userdata = app,
+        .event = host_event,
+        .disconnect = host_disconnect,
+        .watch_process = host_watch_process,
+        .unwatch_process = host_unwatch_process,
+        .schedule = host_schedule,
+        .connection_info = host_connection_info,
+        .reload = configuration_reload,
+        .check_config = configuration_check,
+    };
 }

@@ -37,7 +37,6 @@
 
 static void say_mistake(void *userdata, const char *sentence)
 {
-    (void)userdata;
     log_error("%s", sentence);
 }
 
@@ -246,7 +245,6 @@ int configuration_start(struct app *app)
 
 static void say_to_caller(void *userdata, const char *sentence)
 {
-    (void)userdata;
     if (log_is_journal())
         log_error("%s", sentence);
     else
@@ -345,7 +343,6 @@ static void note_start(void *userdata, const char *key, bool live)
 {
     bool *differs = userdata;
 
-    (void)key;
     *differs = *differs || !live;
 }
 
@@ -394,8 +391,9 @@ static void fill_result(struct app *app, struct reload_result *result)
                    "after a restart", result->n_of[RELOAD_APPLIED], result->n_of[RELOAD_RESTART]);
 }
 
-void configuration_reload(struct app *app, struct reload_result *result)
+void configuration_reload(void *userdata, struct reload_result *result)
 {
+    struct app *app = userdata;
     struct config *config = NULL;
     int r;
 
@@ -414,14 +412,12 @@ void configuration_reload(struct app *app, struct reload_result *result)
 
 static void ignore_mistake(void *userdata, const char *sentence)
 {
-    (void)userdata;
-    (void)sentence;
 }
 
-int configuration_check(struct app *app, struct problem *problem)
+int configuration_check(void *userdata, struct problem *problem)
 {
     struct config *config = NULL;
-    int r = load_file(app, &config, ignore_mistake, NULL);
+    int r = load_file(userdata, &config, ignore_mistake, NULL);
 
     if (!r) {
         struct reload_result *result = calloc(1, sizeof(*result));

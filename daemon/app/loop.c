@@ -30,7 +30,7 @@ void app_fail(struct app *app, int error)
     (void)event_base_loopbreak(app->base);
 }
 
-static struct timeval milliseconds(uint64_t ms)
+struct timeval loop_timeval(uint64_t ms)
 {
     return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 }
@@ -45,8 +45,6 @@ static void on_tick(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    (void)fd;
-    (void)events;
     check(app, broker_tick(app->broker));
 }
 
@@ -54,8 +52,6 @@ static void on_watch(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    (void)fd;
-    (void)events;
     check(app, broker_watch_ready(app->broker));
 }
 
@@ -63,8 +59,6 @@ static void on_work(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    (void)fd;
-    (void)events;
     check(app, work_dispatch(app->work));
     broker_commit(app->broker);
 }
@@ -73,8 +67,6 @@ static void on_heartbeat(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    (void)fd;
-    (void)events;
     keeper_link_send(app->keeper, PACKET_HEARTBEAT);
     log_tick();
 }
@@ -87,7 +79,7 @@ void loop_arm_idle(struct app *app)
 
     if (!app->options->autostart || !app->config->idle_exit_ms || app->stopping)
         return;
-    tv = milliseconds(app->config->idle_exit_ms);
+    tv = loop_timeval(app->config->idle_exit_ms);
     (void)event_add(&app->idle_event, &tv);
 }
 
@@ -95,8 +87,6 @@ static void on_idle(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    (void)fd;
-    (void)events;
     if (app->net->n_connections)
         return; /* the last one to leave sets the clock again */
     if (!broker_is_idle(app->broker)) {
@@ -113,14 +103,12 @@ static void on_stopped(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    (void)fd;
-    (void)events;
     (void)event_base_loopbreak(app->base);
 }
 
 void app_stop(struct app *app)
 {
-    struct timeval tv = milliseconds(app->net->n_connections ? STOP_MS : 0);
+    struct timeval tv = loop_timeval(app->net->n_connections ? STOP_MS : 0);
 
     if (app->stopping) {
         /* once more: the last client has left, and nothing has to be waited for */
@@ -223,8 +211,6 @@ static void on_keeper(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    (void)fd;
-    (void)events;
     check(app, loop_ask_keeper(app));
 }
 

@@ -180,9 +180,11 @@ int place_activated(struct store *store, bool want_socket, bool *ret_activated);
 /* --autostart, first of all: what a starter leaves to its children by mistake must not stay with a process that
  * outlives it. */
 void place_shed_inheritance(void);
-/* --autostart: forks. 0 in the process that is to serve, with *ret_ready to be told; else *ret_status is the exit
+/* --autostart, when another process starts a broker at `path`: an exit status, when that one serves or does not. */
+int place_wait_for_winner(const char *path);
+/* --autostart: forks. True in the process that is to serve, with *ret_ready to be told; else *ret_status is the exit
  * status of this process. */
-int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, int *ret_status);
+bool place_daemonise(struct socket_path *lock, int *ret_ready, int *ret_status);
 /* Leaves the starter's terminal; what is said from now on goes to the journal. */
 void place_leave_terminal(void);
 bool place_has_no_terminal(void);

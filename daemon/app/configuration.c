@@ -80,29 +80,17 @@ static int make_pools(const struct config *config, struct topology *topology, st
     return r < 0 ? EXIT_FAILED : r ? EXIT_CONFIG : EXIT_OK;
 }
 
-static void say_misfit(const struct config *config, const struct problem *problem)
-{
-    log_error("%s: %s", config->path ? config->path : "the default configuration", problem->sentence);
-}
-
-/* Takes the configuration; what it was before is gone. */
-static void put_in_force(struct app *app, struct config *config)
-{
-    config_free(app->config);
-    app->config = config;
-}
-
 static int start_with(struct app *app, struct config *config)
 {
     struct problem problem = PROBLEM_NULL;
     int status = make_pools(config, &app->topology, &app->pools, &problem);
 
     if (status == EXIT_CONFIG)
-        say_misfit(config, &problem);
+        log_error("%s: %s", config->path ? config->path : "the default configuration", problem.sentence);
     if (status)
         config_free(config);
     else
-        put_in_force(app, config);
+        app->config = config;
     return status;
 }
 
@@ -177,30 +165,22 @@ static int start_with_last_good(struct app *app, const char *path)
 
 /* ---- start ------------------------------------------------------------------------------------------------- */
 
-/* Whether a file is what it was. */
-struct look_of_file {
-    int error;
-    struct stat st;
-};
-
-static struct look_of_file look_at_file(const char *path)
+/* All 0 if there is no such file. */
+static struct stat stat_of(const char *path)
 {
-    struct look_of_file seen = {.error = 0};
+    struct stat st = {0};
 
-    if (!path || stat(path, &seen.st) < 0)
-        seen = (struct look_of_file){.error = path ? errno : ENOENT};
-    return seen;
+    return path && !stat(path, &st) ? st : (struct stat){0};
 }
 
-static bool looks_the_same(const struct look_of_file *a, const struct look_of_file *b)
+static bool is_unchanged(const struct stat *a, const struct stat *b)
 {
-    return a->error == b->error && a->st.st_dev == b->st.st_dev && a->st.st_ino == b->st.st_ino &&
-           a->st.st_size == b->st.st_size && a->st.st_ctim.tv_sec == b->st.st_ctim.tv_sec &&
-           a->st.st_ctim.tv_nsec == b->st.st_ctim.tv_nsec;
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 /* For a service manager: true when the file has changed. */
-static bool is_mended(const struct app *app, const char *path, const struct look_of_file *before)
+static bool is_mended(const struct app *app, const char *path, const struct stat *before)
 {
     uint64_t deadline = deadline_after_ms(MEND_MS);
 
@@ -208,9 +188,9 @@ static bool is_mended(const struct app *app, const char *path, const struct look
         return false;
     log_notice("waiting for %s to change", path);
     do {
-        struct look_of_file now = look_at_file(path);
+        struct stat now = stat_of(path);
 
-        if (!looks_the_same(before, &now))
+        if (!is_unchanged(before, &now))
             return true;
         /* whatever the keeper has to say now, it is that this is over */
         if (poll(&(struct pollfd){.fd = keeper_link_fd(app->keeper), .events = POLLIN}, 1, LOOK_MS))
@@ -224,11 +204,11 @@ int configuration_start(struct app *app)
     for (;;) {
         _cleanup_free_ char *path = NULL;
         struct config *config = NULL;
-        struct look_of_file seen;
+        struct stat seen;
         int r = find_file(app, &path);
         int status;
 
-        seen = look_at_file(path);
+        seen = stat_of(path);
         if (!r)
             r = config_load(&config, path, say_mistake, NULL);
         if (r < 0) {
@@ -368,8 +348,9 @@ static int exchange(struct app *app, struct config *config, struct reload_result
         config_free(config);
         return r;
     }
-    put_in_force(app, config);
+    app->config = config;
     app->config_stale = false;
+    config_free(before);
     configuration_hand_on(app);
     apply(app);
     return 0;

@@ -51,7 +51,7 @@ static int copy_into(struct store *store, enum keeper_kind kind, int fd)
     return copy < 0 ? -errno : store_take_in(store, kind, 0, copy);
 }
 
-/* A place of our own: in the background or not, lock, then listen. */
+/* A place of our own: lock, in the background or not, then listen. */
 static int make_place(struct keep *keep)
 {
     const struct app_options *options = keep->options;
@@ -63,17 +63,20 @@ static int make_place(struct keep *keep)
 
     if (!path)
         return EXIT_USAGE;
-    if (options->autostart && place_daemonise(&keep->socket_path, path, &keep->ready, &status)) {
+    r = socket_path_lock(&keep->socket_path, path, &problem);
+    if (r == SOCKET_PATH_E_RUNNING && options->autostart) {
+        keep->keeper.over = true;
+        return place_wait_for_winner(path);
+    }
+    if (r)
+        return said_of_path(r, &problem);
+    if (options->autostart && !place_daemonise(&keep->socket_path, &keep->ready, &status)) {
         keep->keeper.over = true;
         return status;
     }
     /* the starter's folder is none of ours, unless brokers find their configuration from there */
     if (options->autostart && (!options->config || *options->config == '/') && chdir("/") < 0)
         log_debug("cannot change to /: %s", strerror(errno));
-    if (keep->socket_path.lock_fd < 0)
-        status = said_of_path(socket_path_lock(&keep->socket_path, path, &problem), &problem);
-    if (status)
-        return status;
     r = socket_path_listen(&keep->socket_path, place_is_private(options, path), &fd, &problem);
     if (r)
         return said_of_path(r, &problem);

@@ -150,7 +150,7 @@ int place_activated(struct store *store, bool want_socket, bool *ret_activated)
     return take_socket(store, socket);
 }
 
-static int wait_for_winner(const char *path)
+int place_wait_for_winner(const char *path)
 {
     uint64_t deadline = deadline_after_ms(WINNER_PATIENCE_MS);
 
@@ -199,38 +199,26 @@ void place_shed_inheritance(void)
     (void)unsetenv("WATCHDOG_PID");
 }
 
-int place_daemonise(struct socket_path *lock, const char *path, int *ret_ready, int *ret_status)
+bool place_daemonise(struct socket_path *lock, int *ret_ready, int *ret_status)
 {
-    struct problem problem = PROBLEM_NULL;
     int ends[2];
     pid_t pid;
-    int r;
 
-    r = socket_path_lock(lock, path, &problem);
-    if (r == SOCKET_PATH_E_RUNNING) {
-        *ret_status = wait_for_winner(path);
-        return 1;
-    }
-    if (r) {
-        log_error("%s", r < 0 ? strerror(-r) : problem.sentence);
-        *ret_status = EXIT_FAILED;
-        return 1;
-    }
     if (pipe2(ends, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
         log_error("cannot go into the background: %s", strerror(errno));
         *ret_status = EXIT_FAILED;
-        return 1;
+        return false;
     }
     if (pid) {
         fd_close(ends[1]);
         *ret_status = wait_for_child(pid, ends[0]);
         socket_path_forget(lock); /* it is the child's */
-        return 1;
+        return false;
     }
     fd_close(ends[0]);
     (void)setsid();
     *ret_ready = ends[1];
-    return 0;
+    return true;
 }
 
 bool place_has_no_terminal(void)

@@ -21,30 +21,16 @@ static const struct version versions[] = {
      "\ntotal_inactive_file "},
 };
 
-/* A file of the group's. */
-struct place {
-    char path[PATH_MAX];
-};
-
-static const char *find(struct place *place, const char *root, const struct version *version, const char *group,
-                        const char *name)
-{
-    int n = snprintf(place->path, sizeof(place->path), "%s%s%s/%s", root, version->folder, group, name);
-
-    return n > 0 && (size_t)n < sizeof(place->path) ? place->path : "";
-}
-
 /* False: it has no limit. "max" is none, as it is no number. */
 static bool read_left(const char *root, const struct version *version, const char *group, uint64_t *ret)
 {
     uint64_t limit, used, active = 0, inactive = 0;
-    struct place place;
     char text[8192];
 
-    if (!text_read_number(find(&place, root, version, group, version->limit), &limit) ||
-        !text_read_number(find(&place, root, version, group, version->used), &used))
+    if (!text_read_number(&limit, "%s%s%s/%s", root, version->folder, group, version->limit) ||
+        !text_read_number(&used, "%s%s%s/%s", root, version->folder, group, version->used))
         return false;
-    if (text_read(text, sizeof(text), find(&place, root, version, group, "memory.stat"))) {
+    if (text_read(text, sizeof(text), "%s%s%s/memory.stat", root, version->folder, group)) {
         (void)text_number_after(text, version->active, &active);
         (void)text_number_after(text, version->inactive, &inactive);
     }

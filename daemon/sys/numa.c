@@ -37,24 +37,14 @@ __attribute__((visibility("default"))) void numa_warn(int number, char *format, 
     log_debug("libnuma: warning %d", number);
 }
 
-static uint64_t machine_total(void)
+/* Of a node by its physical number, or (< 0) of the machine. */
+static uint64_t total_of(int physical)
 {
     char text[4096];
     uint64_t kib = 0;
 
-    if (text_read(text, sizeof(text), "/proc/meminfo"))
-        (void)text_number_after(text, "MemTotal:", &kib);
-    return kib * 1024;
-}
-
-static uint64_t node_total(uint32_t physical)
-{
-    char path[80];
-    char text[4096];
-    uint64_t kib = 0;
-
-    (void)snprintf(path, sizeof(path), NODES_DIR "/node%u/meminfo", physical);
-    if (text_read(text, sizeof(text), path))
+    if (physical < 0 ? text_read(text, sizeof(text), "/proc/meminfo")
+                     : text_read(text, sizeof(text), NODES_DIR "/node%d/meminfo", physical))
         (void)text_number_after(text, "MemTotal:", &kib);
     return kib * 1024;
 }
@@ -76,7 +66,7 @@ static void load_processors(struct topology_node *node)
 static void load_one(struct topology *topology)
 {
     topology->n_nodes = 1;
-    topology->nodes[0] = (struct topology_node){.total = machine_total(), .has_cpus = true};
+    topology->nodes[0] = (struct topology_node){.total = total_of(-1), .has_cpus = true};
     topology->nodes[0].distances[0] = 10;
 }
 
@@ -100,7 +90,7 @@ static void load_nodes(struct topology *topology)
             continue;
         *node = (struct topology_node){.number = (uint32_t)n, .physical = (uint32_t)n};
         if (!allowed || numa_bitmask_isbitset(allowed, (unsigned)n))
-            node->total = node_total((uint32_t)n);
+            node->total = total_of(n);
         load_processors(node);
         for (int other = 0; other <= max && other < TOPOLOGY_NODES_MAX; other++)
             if (numa_bitmask_isbitset(numa_nodes_ptr, (unsigned)other))
@@ -121,11 +111,7 @@ static int compare_sizes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void closedirp(DIR **dir)
-{
-    if (*dir)
-        closedir(*dir);
-}
+DEFINE_CLEANUP(DIR *, closedir);
 
 static void load_huge_sizes(struct topology *topology)
 {
@@ -153,7 +139,7 @@ static bool chosen(const char *path, const char *const words[], bool otherwise)
     char text[256];
     const char *start;
 
-    if (!text_read(text, sizeof(text), path))
+    if (!text_read(text, sizeof(text), "%s", path))
         return otherwise;
     start = strchr(text, '[');
     for (size_t i = 0; start && words[i]; i++)
@@ -169,7 +155,7 @@ static void load_thp(struct topology *topology)
     char path[120];
     uint64_t size;
 
-    if (!text_read_number(THP_DIR "/hpage_pmd_size", &size) || !is_power_of_two(size))
+    if (!text_read_number(&size, THP_DIR "/hpage_pmd_size") || !is_power_of_two(size))
         return;
     (void)snprintf(path, sizeof(path), THP_DIR "/hugepages-%llukB/shmem_enabled",
                    (unsigned long long)size / 1024);
@@ -225,7 +211,7 @@ int topology_load(struct topology *ret, uint32_t simulate_nodes)
         return -ENXIO;
     /* a single node's own file leaves out memory that was added while the machine was running */
     if (topology->n_nodes == 1)
-        only->total = machine_total();
+        only->total = total_of(-1);
     topology->one_node = with_memory == 1 || simulate_nodes > 1;
     if (simulate_nodes > 1)
         simulate(topology, simulate_nodes);

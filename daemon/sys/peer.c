@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -53,10 +52,7 @@ bool peer_is_dead(int pidfd)
  * /proc does not show this process. */
 static const char *read_stat(pid_t pid, char text[static STAT_SIZE])
 {
-    char path[40];
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    return text_read(text, STAT_SIZE, path) ? strrchr(text, ')') : NULL;
+    return text_read(text, STAT_SIZE, "/proc/%d/stat", (int)pid) ? strrchr(text, ')') : NULL;
 }
 
 bool process_pauses(pid_t pid)
@@ -100,31 +96,20 @@ static int open_by_number(int socket, pid_t pid, int *ret)
 
 static int read_groups(int socket, gid_t **ret, size_t *ret_n)
 {
-    gid_t some[32];
-    socklen_t size = sizeof(some);
-    gid_t *groups;
+    _cleanup_free_ gid_t *groups = NULL;
+    socklen_t size = 0;
 
-    if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, some, &size) == 0) {
-        if (!size)
-            return 0;
-        groups = malloc(size);
-        if (!groups)
-            return PEER_NO_ROOM;
-        memcpy(groups, some, size);
-    } else {
-        if (errno != ERANGE || size > GROUPS_MAX * sizeof(gid_t))
-            return outcome_of(errno);
-        groups = malloc(size);
-        if (!groups)
-            return PEER_NO_ROOM;
-        if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0) {
-            int r = outcome_of(errno);
-
-            free(groups);
-            return r;
-        }
-    }
-    *ret = groups;
+    /* without room for any, the kernel says how much they need */
+    if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0)
+        return 0;
+    if (errno != ERANGE || size > GROUPS_MAX * sizeof(gid_t))
+        return outcome_of(errno);
+    groups = malloc(size);
+    if (!groups)
+        return PEER_NO_ROOM;
+    if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
+        return outcome_of(errno);
+    *ret = steal_ptr(&groups);
     *ret_n = size / sizeof(gid_t);
     return 0;
 }
@@ -183,7 +168,6 @@ static bool effective(const char *text, const char *key, uint64_t *ret)
 int peer_init_pid(struct peer *peer, pid_t pid)
 {
     _cleanup_close_ int pidfd = -1;
-    char path[40];
     char text[4096];
     uint64_t uid;
     uint64_t gid;
@@ -194,8 +178,7 @@ int peer_init_pid(struct peer *peer, pid_t pid)
     pidfd = sys->pidfd_open(pid, 0);
     if (pidfd < 0)
         return outcome_of(errno);
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    if (!text_read(text, sizeof(text), path) || !effective(text, "\nUid:", &uid) ||
+    if (!text_read(text, sizeof(text), "/proc/%d/status", (int)pid) || !effective(text, "\nUid:", &uid) ||
         !effective(text, "\nGid:", &gid))
         return peer_is_dead(pidfd) ? PEER_GONE : PEER_UNKNOWN;
     start_time = start_time_of(pid);
@@ -214,12 +197,10 @@ int peer_init_pid(struct peer *peer, pid_t pid)
 /* "Pid:" of its /proc/self/fdinfo: -1 when that process has ended, so that it is 0 for what is no pidfd. */
 static pid_t pid_of(int pidfd)
 {
-    char path[48];
     char text[1024];
     const char *at;
 
-    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-    if (!text_read(text, sizeof(text), path))
+    if (!text_read(text, sizeof(text), "/proc/self/fdinfo/%d", pidfd))
         return 0;
     at = strstr(text, "\nPid:\t");
     return at ? (pid_t)strtol(at + strlen("\nPid:\t"), NULL, 10) : 0;

@@ -96,7 +96,6 @@ static int call_check_dma_buf(int fd)
 {
     static const char prefix[] = "/dmabuf:";
     struct statfs fs;
-    char path[40];
     char text[1024];
 
     if (readlink(path_of(fd).text, text, sizeof(text)) < (ssize_t)strlen(prefix) ||
@@ -104,8 +103,7 @@ static int call_check_dma_buf(int fd)
         errno = EINVAL;
         return -1;
     }
-    (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-    if (!text_read(text, sizeof(text), path))
+    if (!text_read(text, sizeof(text), "/proc/self/fdinfo/%d", fd))
         return -1;
     if (strstr(text, "\nexp_name:\t") && fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC)
         return 0;
@@ -121,7 +119,6 @@ static int call_pidfd_open(pid_t pid, unsigned flags)
 /* Free pages, and cached files of which half may be in use; the machine's own figure is better. */
 static uint64_t available_at(int physical_node)
 {
-    char path[80];
     char text[8192];
     uint64_t free_kib;
     uint64_t active = 0;
@@ -133,8 +130,8 @@ static uint64_t available_at(int physical_node)
             return UINT64_MAX;
         return free_kib * 1024;
     }
-    (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo", physical_node);
-    if (!text_read(text, sizeof(text), path) || !text_number_after(text, "MemFree:", &free_kib))
+    if (!text_read(text, sizeof(text), "/sys/devices/system/node/node%d/meminfo", physical_node) ||
+        !text_number_after(text, "MemFree:", &free_kib))
         return UINT64_MAX;
     (void)text_number_after(text, "Active(file):", &active);
     (void)text_number_after(text, "Inactive(file):", &inactive);
@@ -157,14 +154,14 @@ static int call_huge_pages(int physical_node, uint64_t size, enum sys_huge what,
         [SYS_HUGE_OVERCOMMIT] = "nr_overcommit_hugepages",
     };
     unsigned long long kib = size / 1024;
-    char path[160];
+    bool good;
 
     if (physical_node < 0)
-        (void)snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/%s", kib, files[what]);
+        good = text_read_number(ret, "/sys/kernel/mm/hugepages/hugepages-%llukB/%s", kib, files[what]);
     else
-        (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/hugepages/hugepages-%llukB/%s",
-                       physical_node, kib, files[what]);
-    return text_read_number(path, ret) ? 0 : -1;
+        good = text_read_number(ret, "/sys/devices/system/node/node%d/hugepages/hugepages-%llukB/%s", physical_node,
+                                kib, files[what]);
+    return good ? 0 : -1;
 }
 
 const struct sys_calls sys_kernel = {

@@ -5,35 +5,56 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
-bool text_read(char *text, size_t size, const char *path)
+static bool read_file(char *text, size_t size, const char *format, va_list args)
 {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    _cleanup_close_ int fd = -1;
+    char path[PATH_MAX];
     size_t length = 0;
+    int n = vsnprintf(path, sizeof(path), format, args);
 
+    if (n < 0 || (size_t)n >= sizeof(path)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     while (length < size - 1) {
-        ssize_t n = read(fd, text + length, size - 1 - length);
+        ssize_t got = read(fd, text + length, size - 1 - length);
 
-        if (n < 0 && errno == EINTR)
+        if (got < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (got < 0)
             return false;
-        if (n == 0)
+        if (got == 0)
             break;
-        length += (size_t)n;
+        length += (size_t)got;
     }
     text[length] = '\0';
     return true;
 }
 
-static bool number(const char *text, uint64_t *ret)
+bool text_read(char *text, size_t size, const char *format, ...)
+{
+    va_list args;
+    bool good;
+
+    va_start(args, format);
+    good = read_file(text, size, format, args);
+    va_end(args);
+    return good;
+}
+
+static bool parse_number(const char *text, uint64_t *ret)
 {
     char *end;
     unsigned long long value;
@@ -53,12 +74,17 @@ bool text_number_after(const char *text, const char *key, uint64_t *ret)
 {
     const char *found = strstr(text, key);
 
-    return found && number(found + strlen(key), ret);
+    return found && parse_number(found + strlen(key), ret);
 }
 
-bool text_read_number(const char *path, uint64_t *ret)
+bool text_read_number(uint64_t *ret, const char *format, ...)
 {
     char text[64];
+    va_list args;
+    bool good;
 
-    return text_read(text, sizeof(text), path) && number(text, ret);
+    va_start(args, format);
+    good = read_file(text, sizeof(text), format, args) && parse_number(text, ret);
+    va_end(args);
+    return good;
 }

@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The file's beginning, at most size - 1 bytes, with a 0 after it. False and errno. */
-bool text_read(char *text, size_t size, const char *path);
+/* The beginning of the file with that path, at most size - 1 bytes, with a 0 after it. False and errno. */
+bool text_read(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The decimal number after the first occurrence of `key` (and blanks). False, *ret untouched, if there is none. */
 bool text_number_after(const char *text, const char *key, uint64_t *ret);
 
-/* The file holds one number. */
-bool text_read_number(const char *path, uint64_t *ret);
+/* The file with that path holds one number. */
+bool text_read_number(uint64_t *ret, const char *format, ...) __attribute__((format(printf, 2, 3)));

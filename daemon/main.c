@@ -61,7 +61,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int usage(void)
+static int usage_error(void)
 {
     (void)fputs("Try \"memoryd --help\".\n", stderr);
     return EXIT_USAGE;
@@ -115,19 +115,19 @@ int main(int argc, char **argv)
             return EXIT_OK;
         case OPTION_BROKER:
             if (!start_read_option(optarg, &app.broker, 1))
-                return usage();
+                return usage_error();
             break;
         case OPTION_FD_STASH:
             if (!start_read_option(optarg, app.fd_stash, 2))
-                return usage();
+                return usage_error();
             break;
         default:
-            return usage();
+            return usage_error();
         }
     }
     if (optind < argc) {
         (void)fprintf(stderr, "memoryd: \"%s\" is not an option\n", argv[optind]);
-        return usage();
+        return usage_error();
     }
     ensure_standard_descriptors();
     log_init();

@@ -92,7 +92,7 @@ static int build_listener(struct app *app)
 
 /* ---- what the log says of a start ---------------------------------------------------------------------- */
 
-static void say_pool(const struct pool *pool)
+static void app_log_pool(const struct pool *pool)
 {
     static const char *const pages[] = {"any", "base", "transparent huge", "set-aside huge"};
     char nodes[128] = "";
@@ -107,7 +107,7 @@ static void say_pool(const struct pool *pool)
 }
 
 /* Of the first broker that ever was there is nothing to say. */
-static void say_recovered(const struct app *app)
+static void app_log_recovered(const struct app *app)
 {
     struct broker_holdings held;
 
@@ -118,22 +118,22 @@ static void say_recovered(const struct app *app)
                    (unsigned long long)held.sessions, (unsigned long long)held.names);
 }
 
-static void announce(const struct app *app, const char *path)
+static void app_announce(const struct app *app, const char *path)
 {
     const char *config = app->config->path;
 
     log_notice("configuration: %s%s", config ? config : "no file, the defaults",
                app->config_stale ? ", as it was before the mistakes in it" : "");
     for (uint32_t i = 0; i < pools_count(app->pools); i++)
-        say_pool(pools_get(app->pools, i));
-    say_recovered(app);
+        app_log_pool(pools_get(app->pools, i));
+    app_log_recovered(app);
     log_notice("memoryd %s is listening on %s", app->options->version, path ? path : "the socket it was given");
     if (app->options->autostart)
         place_leave_terminal();
     keeper_link_send(app->keeper, PACKET_READY);
 }
 
-static int build(struct app *app)
+static int app_build(struct app *app)
 {
     int status = configuration_start(app);
 
@@ -147,14 +147,14 @@ static int build(struct app *app)
 }
 
 /* Nothing is changed any more. Who had no time for a last reply hears of the end now, not when the process has gone. */
-static void leave(struct app *app)
+static void app_leave(struct app *app)
 {
     list_for_each_entry(connection, &app->net->connections, struct connection, in_connections)
         (void)shutdown(connection->fd, SHUT_RDWR);
     keeper_link_send(app->keeper, PACKET_LEFT);
 }
 
-static int run(struct app *app)
+static int app_run(struct app *app)
 {
     loop_arm_idle(app);
     loop_run(app);
@@ -172,7 +172,7 @@ static int run(struct app *app)
     else
         log_notice("shutting down");
     if (!app->error)
-        leave(app);
+        app_leave(app);
     return app->error ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -208,11 +208,11 @@ int app_serve(const struct app_options *options)
         return status;
     path = place_of(app.inherited.listener);
     app.private = place_is_private(options, path);
-    status = build(&app);
+    status = app_build(&app);
     if (status)
         return status;
     if (!app.config_stale)
         configuration_hand_on(&app);
-    announce(&app, path);
-    return run(&app);
+    app_announce(&app, path);
+    return app_run(&app);
 }

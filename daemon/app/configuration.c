@@ -302,7 +302,7 @@ static bool fits_machine(const struct config *config, struct reload_result *resu
     return !status;
 }
 
-static void apply(struct app *app)
+static void configuration_apply(struct app *app)
 {
     const struct config *config = app->config;
     struct account_limits accounts;
@@ -336,7 +336,7 @@ static bool is_as_started(const struct app *app, const struct config *config)
 }
 
 /* Takes the configuration. */
-static int exchange(struct app *app, struct config *config, struct reload_result *result)
+static int configuration_replace(struct app *app, struct config *config, struct reload_result *result)
 {
     struct config *before = app->config;
     /* what is handed on is the file as it is: a start changes the rest */
@@ -352,7 +352,7 @@ static int exchange(struct app *app, struct config *config, struct reload_result
     app->config_stale = false;
     config_free(before);
     configuration_hand_on(app);
-    apply(app);
+    configuration_apply(app);
     return 0;
 }
 
@@ -381,7 +381,7 @@ void configuration_reload(void *userdata, struct reload_result *result)
     *result = (struct reload_result){.n_lines = 0};
     r = load_file(app, &config, note_mistake, result);
     if (!r && (is_as_started(app, config) || fits_machine(config, result)))
-        r = exchange(app, steal_ptr(&config), result);
+        r = configuration_replace(app, steal_ptr(&config), result);
     config_free(config);
     if (r < 0)
         note_mistake(result, "no memory for the configuration");

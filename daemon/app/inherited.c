@@ -18,7 +18,7 @@
 #include "keeper/start.h"
 #include "log/log.h"
 
-static int *place_for(struct inherited *inherited, enum keeper_kind kind, uint64_t id)
+static int *inherited_slot(struct inherited *inherited, enum keeper_kind kind, uint64_t id)
 {
     switch ((unsigned)kind) {
     case KEEPER_LISTENER:
@@ -36,17 +36,17 @@ static int *place_for(struct inherited *inherited, enum keeper_kind kind, uint64
     }
 }
 
-static void count(void *userdata, size_t n)
+static void inherited_count(void *userdata, size_t n)
 {
     struct inherited *inherited = userdata;
 
     inherited->survey = survey_begin(n);
 }
 
-static int take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
+static int inherited_take(void *userdata, enum keeper_kind kind, uint64_t id, int fd)
 {
     struct inherited *inherited = userdata;
-    int *place = place_for(inherited, kind, id);
+    int *place = inherited_slot(inherited, kind, id);
     size_t n = inherited->n_fds;
 
     if (place) {
@@ -75,7 +75,7 @@ int inherited_receive(struct app *app)
     int r;
 
     *inherited = (struct inherited){.listener = -1, .lock = -1, .program = -1, .config = -1, .fd_stash = {-1, -1}};
-    r = keeper_link_receive(app->keeper, count, take, inherited);
+    r = keeper_link_receive(app->keeper, inherited_count, inherited_take, inherited);
     if (!r && inherited->listener < 0) {
         log_error("the keeper has no listening socket");
         r = -ENOENT;
@@ -85,7 +85,7 @@ int inherited_receive(struct app *app)
 
 /* ------------------------------------------------------------------------------------------------- without a keeper */
 
-static int enumerate(void *userdata, keeper_take_fn *give, void *to)
+static int inherited_enumerate(void *userdata, keeper_take_fn *give, void *to)
 {
     const struct app *app = userdata;
     const struct inherited *inherited = &app->inherited;
@@ -130,7 +130,7 @@ int inherited_leave(struct app *app)
         return EXIT_OK; /* that was asked for */
     r = stored ? 0 : fd_stash_new(fd_stash);
     if (!r)
-        r = fd_stash_fill(fd_stash[0], enumerate, app);
+        r = fd_stash_fill(fd_stash[0], inherited_enumerate, app);
     if (!r && stored) {
         log_notice("the keeper is gone; everything is kept for the next one, and this broker exits");
         return EXIT_OK;

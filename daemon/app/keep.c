@@ -29,14 +29,14 @@ struct keep {
     int ready; /* --autostart: the starter waits at its other end */
 };
 
-static int failed(const char *what, int r)
+static int keep_failed(const char *what, int r)
 {
     log_error("%s: %s", what, strerror(-r));
     return EXIT_FAILED;
 }
 
 /* What socket_path says, as an exit status. */
-static int said_of_path(int r, const struct problem *problem)
+static int keep_path_status(int r, const struct problem *problem)
 {
     if (!r)
         return EXIT_OK;
@@ -69,7 +69,7 @@ static int make_place(struct keep *keep)
         return place_wait_for_winner(path);
     }
     if (r)
-        return said_of_path(r, &problem);
+        return keep_path_status(r, &problem);
     if (options->autostart && !place_daemonise(&keep->socket_path, &keep->ready, &status)) {
         keep->keeper.over = true;
         return status;
@@ -79,10 +79,10 @@ static int make_place(struct keep *keep)
         log_debug("cannot change to /: %s", strerror(errno));
     r = socket_path_listen(&keep->socket_path, place_is_private(options, path), &fd, &problem);
     if (r)
-        return said_of_path(r, &problem);
+        return keep_path_status(r, &problem);
     (void)store_take_in(&keep->keeper.store, KEEPER_LISTENER, 0, fd);
     r = copy_into(&keep->keeper.store, KEEPER_LOCK, keep->socket_path.lock_fd);
-    return r ? failed("cannot keep the lock", r) : EXIT_OK;
+    return r ? keep_failed("cannot keep the lock", r) : EXIT_OK;
 }
 
 /* One that was made by an earlier process. Its lock came with it, unless all processes were killed at once. */
@@ -95,17 +95,17 @@ static int adopt_place(struct keep *keep)
     int r;
 
     if (!path)
-        return failed("cannot find out where to listen", -ENOENT);
+        return keep_failed("cannot find out where to listen", -ENOENT);
     if (lock >= 0) {
         r = socket_path_adopt(&keep->socket_path, path, lock);
-        return r ? failed("cannot go on where another process listened", r) : EXIT_OK;
+        return r ? keep_failed("cannot go on where another process listened", r) : EXIT_OK;
     }
     r = socket_path_lock(&keep->socket_path, path, &problem);
     if (r)
-        return said_of_path(r, &problem);
+        return keep_path_status(r, &problem);
     keep->socket_path.bound = true;
     r = copy_into(store, KEEPER_LOCK, keep->socket_path.lock_fd);
-    return r ? failed("cannot keep the lock", r) : EXIT_OK;
+    return r ? keep_failed("cannot keep the lock", r) : EXIT_OK;
 }
 
 /* From the process that was here before this program was executed in its place. */
@@ -117,7 +117,7 @@ static int take_fd_stash(struct keep *keep)
         int r = fd_stash_drain(keep->options->fd_stash[i], store_take_in, store);
 
         if (r)
-            return failed("cannot take over what was held", r);
+            return keep_failed("cannot take over what was held", r);
     }
     for (int i = 0; i < 2; i++) {
         if (service_has_store())
@@ -126,7 +126,7 @@ static int take_fd_stash(struct keep *keep)
             (void)fd_close(keep->options->fd_stash[i]);
     }
     if (store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)) < 0)
-        return failed("cannot take over what was held: there is no listening socket in it", -ENOENT);
+        return keep_failed("cannot take over what was held: there is no listening socket in it", -ENOENT);
     return EXIT_OK;
 }
 
@@ -140,7 +140,7 @@ static int ensure_fd_stash(struct store *store)
         return EXIT_OK;
     r = fd_stash_new(ends);
     if (r)
-        return failed("cannot make a socket pair", r);
+        return keep_failed("cannot make a socket pair", r);
     (void)store_take_in(store, KEEPER_FD_STASH, 0, ends[0]);
     (void)store_take_in(store, KEEPER_FD_STASH, 1, ends[1]);
     return EXIT_OK;
@@ -168,7 +168,7 @@ static int find_place(struct keep *keep)
     return status || keep->keeper.over ? status : ensure_fd_stash(store);
 }
 
-static void say_taken_over(const struct keep *keep)
+static void keep_log_taken_over(const struct keep *keep)
 {
     if (keep->keeper.inherited)
         log_notice("%zu descriptors of an earlier run were taken over", keep->keeper.store.n);
@@ -193,8 +193,8 @@ int app_keep(const struct app_options *options)
     r = keeper_init(&keep.keeper, settings_raise_nofile(), options->argv);
     keep.keeper.served = on_served;
     keep.keeper.userdata = &keep;
-    status = r ? failed("cannot set up the keeper", r) : find_place(&keep);
-    say_taken_over(&keep);
+    status = r ? keep_failed("cannot set up the keeper", r) : find_place(&keep);
+    keep_log_taken_over(&keep);
     if (!status && !keep.keeper.over)
         status = keeper_run(&keep.keeper);
     /* what goes on elsewhere needs its socket and its lock */

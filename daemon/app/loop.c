@@ -35,7 +35,7 @@ struct timeval loop_timeval(uint64_t ms)
     return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 }
 
-static void check(struct app *app, int r)
+static void loop_check(struct app *app, int r)
 {
     if (r < 0)
         app_fail(app, fatal(r));
@@ -45,21 +45,21 @@ static void on_tick(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    check(app, broker_tick(app->broker));
+    loop_check(app, broker_tick(app->broker));
 }
 
 static void on_watch(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    check(app, broker_watch_ready(app->broker));
+    loop_check(app, broker_watch_ready(app->broker));
 }
 
 static void on_work(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    check(app, work_dispatch(app->work));
+    loop_check(app, work_dispatch(app->work));
     broker_commit(app->broker);
 }
 
@@ -125,7 +125,7 @@ void app_stop(struct app *app)
 
 /* ------------------------------------------------------------------------------------------------- the keeper */
 
-static const char *becomes_of_it(enum keeper_stop how)
+static const char *loop_stop_outcome(enum keeper_stop how)
 {
     switch (how) {
     case KEEPER_STOP_NEXT:
@@ -142,14 +142,14 @@ static const char *becomes_of_it(enum keeper_stop how)
 }
 
 /* Before it is lost. */
-static void say_what_is_held(const struct app *app, enum keeper_stop how)
+static void loop_log_holdings(const struct app *app, enum keeper_stop how)
 {
     enum log_level level = how == KEEPER_STOP_STORED ? LOG_LEVEL_NOTICE : LOG_LEVEL_WARNING;
     struct broker_holdings has;
 
     broker_holdings(app->broker, &has);
     if (has.buffers || has.names)
-        log_line(level, "%s: %llu buffer%s with %llu bytes, %llu name%s, %llu session%s", becomes_of_it(how),
+        log_line(level, "%s: %llu buffer%s with %llu bytes, %llu name%s, %llu session%s", loop_stop_outcome(how),
                  (unsigned long long)has.buffers, &"s"[has.buffers == 1], (unsigned long long)has.bytes,
                  (unsigned long long)has.names, &"s"[has.names == 1], (unsigned long long)has.sessions,
                  &"s"[has.sessions == 1]);
@@ -161,7 +161,7 @@ static void on_stop(void *userdata, enum keeper_stop how)
     struct app *app = userdata;
 
     if (for_good && !app->for_good)
-        say_what_is_held(app, how);
+        loop_log_holdings(app, how);
     app->for_good = app->for_good || for_good;
     broker_upgrade_decided(app->broker, for_good ? ESHUTDOWN : 0, NULL);
     /* told again, it is only for good now */
@@ -211,7 +211,7 @@ static void on_keeper(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    check(app, loop_ask_keeper(app));
+    loop_check(app, loop_ask_keeper(app));
 }
 
 /* What would kill the broker otherwise: a client that is gone, a lease that somebody breaks, a file size limit. */
@@ -226,7 +226,7 @@ static void ignore_signals(void)
 
 /* ------------------------------------------------------------------------------------------------------ set-up */
 
-static int watch(struct app *app, struct event *event, int fd, short what, event_callback_fn callback)
+static int loop_watch(struct app *app, struct event *event, int fd, short what, event_callback_fn callback)
 {
     if (event_assign(event, app->base, fd, what, callback, app) < 0)
         return -EINVAL;
@@ -249,27 +249,27 @@ int loop_init(struct app *app)
     app->base = event_base_new();
     if (!app->base)
         return -ENOMEM;
-    (void)watch(app, &app->tick_event, -1, 0, on_tick);
-    (void)watch(app, &app->idle_event, -1, 0, on_idle);
-    (void)watch(app, &app->stop_event, -1, 0, on_stopped);
+    (void)loop_watch(app, &app->tick_event, -1, 0, on_tick);
+    (void)loop_watch(app, &app->idle_event, -1, 0, on_idle);
+    (void)loop_watch(app, &app->stop_event, -1, 0, on_stopped);
     if (event_assign(&app->heartbeat_event, app->base, -1, EV_PERSIST, on_heartbeat, app) < 0 ||
         event_add(&app->heartbeat_event, &heartbeat) < 0)
         return -ENOMEM;
     loop_set_spin(app);
-    r = watch(app, &app->keeper_event, keeper_link_fd(app->keeper), EV_READ | EV_PERSIST, on_keeper);
+    r = loop_watch(app, &app->keeper_event, keeper_link_fd(app->keeper), EV_READ | EV_PERSIST, on_keeper);
     if (r)
         return r;
-    return watch(app, &app->work_event, work_fd(app->work), EV_READ | EV_PERSIST, on_work);
+    return loop_watch(app, &app->work_event, work_fd(app->work), EV_READ | EV_PERSIST, on_work);
 }
 
 int loop_watch_broker(struct app *app)
 {
-    return watch(app, &app->watch_event, broker_watch_fd(app->broker), EV_READ | EV_PERSIST, on_watch);
+    return loop_watch(app, &app->watch_event, broker_watch_fd(app->broker), EV_READ | EV_PERSIST, on_watch);
 }
 
 /* ------------------------------------------------------------------------------------------------------- turns */
 
-static bool turn(struct app *app, int how)
+static bool loop_turn(struct app *app, int how)
 {
     if (event_base_loop(app->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY | how) < 0)
         app_fail(app, -EIO);
@@ -277,12 +277,12 @@ static bool turn(struct app *app, int how)
 }
 
 /* Turns that do not sleep, until one has served somebody or it is time to sleep. */
-static bool spin_for_packets(struct app *app)
+static bool loop_spin(struct app *app)
 {
     uint64_t before = app->net->n_packets;
 
     do {
-        if (!turn(app, EVLOOP_NONBLOCK))
+        if (!loop_turn(app, EVLOOP_NONBLOCK))
             return false;
         if (app->net->n_packets != before) {
             spin_found(&app->spin);
@@ -302,9 +302,9 @@ void loop_run(struct app *app)
     do {
         before = app->net->n_packets;
         if (served && !app->stopping && !work_pending(app->work) && spin_begin(&app->spin, clock_now_ns()))
-            goes_on = spin_for_packets(app);
+            goes_on = loop_spin(app);
         else
-            goes_on = turn(app, 0);
+            goes_on = loop_turn(app, 0);
         served = app->net->n_packets != before;
     } while (goes_on);
 }

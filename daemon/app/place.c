@@ -74,7 +74,7 @@ char *place_of(int listener)
     return strndup(address.sun_path, sizeof(address.sun_path));
 }
 
-static int take_socket(struct store *store, int fd)
+static int place_take_socket(struct store *store, int fd)
 {
     if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) <= 0) {
         log_error("the socket that the service manager passed is not one of ListenSequentialPacket=");
@@ -147,7 +147,7 @@ int place_activated(struct store *store, bool want_socket, bool *ret_activated)
         return EXIT_FAILED;
     }
     *ret_activated = true;
-    return take_socket(store, socket);
+    return place_take_socket(store, socket);
 }
 
 int place_wait_for_winner(const char *path)

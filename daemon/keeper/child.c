@@ -70,7 +70,7 @@ void keeper_start_broker(struct keeper *keeper)
 }
 
 /* Outcomes of a send to the broker. Its end is noticed where it is read. */
-static void check_send(struct keeper *keeper, int r)
+static void child_check_send(struct keeper *keeper, int r)
 {
     /* what is asked of us is bounded by the room there is for answers */
     if (r && r != SOCKIO_E_GONE)
@@ -85,7 +85,7 @@ void keeper_send(struct keeper *keeper, enum packet_type type, uint32_t value, c
         return;
     if (key)
         packet.keys[0] = *key;
-    check_send(keeper, packet_send(keeper->socket, &packet, NULL));
+    child_check_send(keeper, packet_send(keeper->socket, &packet, NULL));
 }
 
 void keeper_hand_over(struct keeper *keeper)
@@ -116,19 +116,19 @@ void keeper_hand_over(struct keeper *keeper)
     /* room will be when the broker has read; a turn when it or clients have, and nothing tells when */
     keeper->wait_for_turn = r == SOCKIO_E_TOO_MANY_IN_FLIGHT;
     if (r != SOCKIO_E_AGAIN && r != SOCKIO_E_TOO_MANY_IN_FLIGHT)
-        check_send(keeper, r);
+        child_check_send(keeper, r);
 }
 
 /* --------------------------------------------------------------------------------------------------- receiving */
 
 /* Nothing that a broker says changes these. */
-static bool is_ours(const struct keeper_key *key)
+static bool child_is_ours(const struct keeper_key *key)
 {
     return key->kind == KEEPER_LISTENER || key->kind == KEEPER_LOCK || key->kind == KEEPER_PROGRAM ||
            key->kind == KEEPER_FD_STASH;
 }
 
-static void hold(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
+static void child_hold(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
 {
     /* the next broker needs a few of them, too: as if they had not arrived */
     if (keeper->store.n + packet->n + FDS_IN_RESERVE > keeper->most) {
@@ -138,7 +138,7 @@ static void hold(struct keeper *keeper, const struct packet *packet, struct fdse
     for (unsigned i = 0; i < packet->n; i++) {
         struct keeper_key key = packet->keys[i];
 
-        if (is_ours(&key))
+        if (child_is_ours(&key))
             continue;
         (void)store_take_in(&keeper->store, (enum keeper_kind)key.kind, key.id, fdset_steal(fds, i));
         if (key.kind == KEEPER_LEDGER && keeper->has_served && service_has_store())
@@ -146,10 +146,10 @@ static void hold(struct keeper *keeper, const struct packet *packet, struct fdse
     }
 }
 
-static void drop(struct keeper *keeper, const struct packet *packet)
+static void child_drop(struct keeper *keeper, const struct packet *packet)
 {
     for (unsigned i = 0; i < packet->n; i++) {
-        if (!is_ours(&packet->keys[i]))
+        if (!child_is_ours(&packet->keys[i]))
             (void)fd_close(store_remove(&keeper->store, packet->keys[i]));
         if (packet->type == PACKET_DROP_ASK)
             keeper_send(keeper, PACKET_DROPPED, 0, &packet->keys[i]);
@@ -157,7 +157,7 @@ static void drop(struct keeper *keeper, const struct packet *packet)
 }
 
 /* As if it had been reaped. Its process will be, some time. */
-static void note_left(struct keeper *keeper)
+static void child_note_left(struct keeper *keeper)
 {
     if (keeper->pid <= 0)
         return;
@@ -165,17 +165,17 @@ static void note_left(struct keeper *keeper)
     keeper->pid = 0;
 }
 
-static void handle_packet(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
+static void child_handle_packet(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
 {
     if (keeper->goal == KEEPER_GOAL_SERVE)
         keeper->unresponsive_ms = 0;
     switch (packet->type) {
     case PACKET_HOLD:
-        hold(keeper, packet, fds);
+        child_hold(keeper, packet, fds);
         break;
     case PACKET_DROP:
     case PACKET_DROP_ASK:
-        drop(keeper, packet);
+        child_drop(keeper, packet);
         break;
     case PACKET_READY:
         keeper_broker_is_ready(keeper);
@@ -188,7 +188,7 @@ static void handle_packet(struct keeper *keeper, const struct packet *packet, st
         keeper_preflight_begin(keeper);
         break;
     case PACKET_LEFT:
-        note_left(keeper);
+        child_note_left(keeper);
         break;
     default: /* a heartbeat, or of a later version */
         break;
@@ -204,7 +204,7 @@ bool keeper_receive(struct keeper *keeper)
 
         switch (r) {
         case 0:
-            handle_packet(keeper, &packet, &fds);
+            child_handle_packet(keeper, &packet, &fds);
             break;
         case SOCKIO_E_AGAIN:
             /* of one that was reaped all is here, even if somebody else has its end of the socket */
@@ -224,7 +224,7 @@ bool keeper_receive(struct keeper *keeper)
     return true;
 }
 
-static void note_end(struct keeper *keeper, const siginfo_t *info)
+static void child_note_end(struct keeper *keeper, const siginfo_t *info)
 {
     if (info->si_pid == keeper->pid) {
         keeper->ended = *info;
@@ -242,7 +242,7 @@ void keeper_note_exit(struct keeper *keeper)
     siginfo_t info = {0};
 
     if (keeper->pid > 0 && !waitid(P_PID, (id_t)keeper->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid)
-        note_end(keeper, &info);
+        child_note_end(keeper, &info);
     keeper->has_zombies = true;
 }
 
@@ -252,5 +252,5 @@ void keeper_reap(struct keeper *keeper)
 
     keeper->has_zombies = false;
     while (info = (siginfo_t){0}, !waitid(P_ALL, 0, &info, WEXITED | WNOHANG) && info.si_pid)
-        note_end(keeper, &info);
+        child_note_end(keeper, &info);
 }

@@ -72,7 +72,7 @@ void keeper_broker_is_ready(struct keeper *keeper)
     keeper->has_served = true;
 }
 
-static void ask_to_stop(struct keeper *keeper, enum keeper_goal goal)
+static void keeper_ask_to_stop(struct keeper *keeper, enum keeper_goal goal)
 {
     keeper->goal = goal;
     keeper->unresponsive_ms = 0;
@@ -89,12 +89,12 @@ void keeper_begin_upgrade(struct keeper *keeper)
     if (keeper->state == KEEPER_DOWN)
         keeper_upgrade(keeper);
     else
-        ask_to_stop(keeper, KEEPER_GOAL_UPGRADE);
+        keeper_ask_to_stop(keeper, KEEPER_GOAL_UPGRADE);
 }
 
 /* ----------------------------------------------------------------------------------------------- the broker's end */
 
-static void start_next(struct keeper *keeper, uint64_t most_ms)
+static void keeper_schedule_start(struct keeper *keeper, uint64_t most_ms)
 {
     if (keeper->back_off_ms > most_ms)
         keeper->back_off_ms = most_ms;
@@ -107,7 +107,7 @@ static bool was_killed(const siginfo_t *info)
     return info->si_code == CLD_KILLED && info->si_status == SIGKILL;
 }
 
-static void say_how(const siginfo_t *info, bool served)
+static void keeper_log_end(const siginfo_t *info, bool served)
 {
     const char *when = served ? "" : " before it served";
 
@@ -119,7 +119,7 @@ static void say_how(const siginfo_t *info, bool served)
 }
 
 /* By itself, that is. True if that is the end of the keeper, too. */
-static bool is_the_end(struct keeper *keeper, const siginfo_t *info, bool served)
+static bool keeper_ends_too(struct keeper *keeper, const siginfo_t *info, bool served)
 {
     if (info->si_code != CLD_EXITED)
         return false;
@@ -146,16 +146,16 @@ static void broker_ended(struct keeper *keeper)
     } else if (keeper->goal == KEEPER_GOAL_UPGRADE) {
         keeper->goal = KEEPER_GOAL_SERVE;
         keeper_upgrade(keeper);
-    } else if (is_the_end(keeper, &keeper->ended, served)) {
+    } else if (keeper_ends_too(keeper, &keeper->ended, served)) {
         keeper_end(keeper, keeper->ended.si_status);
     } else {
-        say_how(&keeper->ended, served);
+        keeper_log_end(&keeper->ended, served);
         (void)sd_notify(0, "STATUS=The broker has ended, the next one starts");
-        start_next(keeper, was_killed(&keeper->ended) ? BACK_OFF_KILLED_MS : BACK_OFF_MAX_MS);
+        keeper_schedule_start(keeper, was_killed(&keeper->ended) ? BACK_OFF_KILLED_MS : BACK_OFF_MAX_MS);
     }
 }
 
-static void read_socket(struct keeper *keeper)
+static void keeper_read_socket(struct keeper *keeper)
 {
     if (keeper_receive(keeper))
         return;
@@ -165,19 +165,19 @@ static void read_socket(struct keeper *keeper)
 }
 
 /* It is over when it was reaped and all was read that it sent, in whatever order that comes. */
-static void look_whether_it_ended(struct keeper *keeper)
+static void keeper_check_ended(struct keeper *keeper)
 {
     if (keeper->state == KEEPER_DOWN || keeper->pid)
         return;
     if (keeper->socket >= 0)
-        read_socket(keeper);
+        keeper_read_socket(keeper);
     if (keeper->socket < 0)
         broker_ended(keeper);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the loop */
 
-static void reload(struct keeper *keeper)
+static void keeper_on_reload(struct keeper *keeper)
 {
     /* there is none, or it has not looked yet */
     if (keeper->state == KEEPER_DOWN || keeper->state == KEEPER_HANDING || keeper->goal != KEEPER_GOAL_SERVE)
@@ -187,7 +187,7 @@ static void reload(struct keeper *keeper)
     keeper_send(keeper, PACKET_RELOAD, 0, NULL);
 }
 
-static void stop(struct keeper *keeper)
+static void keeper_on_stop(struct keeper *keeper)
 {
     if (keeper->state == KEEPER_DOWN) {
         keeper_end(keeper, 0);
@@ -198,25 +198,25 @@ static void stop(struct keeper *keeper)
         return;
     }
     (void)sd_notify(0, "STOPPING=1");
-    ask_to_stop(keeper, KEEPER_GOAL_STOP);
+    keeper_ask_to_stop(keeper, KEEPER_GOAL_STOP);
 }
 
-static void on_signals(struct keeper *keeper)
+static void keeper_on_signals(struct keeper *keeper)
 {
     struct signalfd_siginfo info;
 
     while (read(keeper->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo == SIGHUP)
-            reload(keeper);
+            keeper_on_reload(keeper);
         else if (info.ssi_signo == SIGCHLD)
             keeper_note_exit(keeper);
         else
-            stop(keeper);
+            keeper_on_stop(keeper);
     }
 }
 
 /* Time that this process itself did not run does not count against the broker. */
-static void tick(struct keeper *keeper)
+static void keeper_tick(struct keeper *keeper)
 {
     uint64_t patience = keeper->goal != KEEPER_GOAL_SERVE ? STOP_MS
                         : keeper->state == KEEPER_SERVING ? keeper->unresponsive_max_ms
@@ -237,12 +237,12 @@ static void tick(struct keeper *keeper)
         keeper_kill_broker(keeper, "is unresponsive");
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
+static uint64_t keeper_earlier(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static int prepare(struct keeper *keeper)
+static int keeper_prepare(struct keeper *keeper)
 {
     static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
     static const int ignored[] = {SIGPIPE, SIGIO, SIGXFSZ};
@@ -267,12 +267,12 @@ static int prepare(struct keeper *keeper)
         return -errno;
     keeper->watchdog = watchdog_ms > 0;
     if (keeper->watchdog)
-        keeper->tick_ms = earlier(keeper->tick_ms, watchdog_ms / 2);
+        keeper->tick_ms = keeper_earlier(keeper->tick_ms, watchdog_ms / 2);
     return 0;
 }
 
 /* Waits for the broker, a signal, or what is due next, and handles the former two. */
-static void poll_once(struct keeper *keeper)
+static void keeper_poll(struct keeper *keeper)
 {
     bool handing = keeper->state == KEEPER_HANDING;
     bool wait_for_turn = handing && keeper->wait_for_turn;
@@ -281,32 +281,32 @@ static void poll_once(struct keeper *keeper)
         {.fd = keeper->socket, .events = wait_for_turn ? 0 : handing ? POLLOUT : POLLIN},
     };
     uint64_t now = clock_now_ns();
-    uint64_t next = keeper->state == KEEPER_DOWN ? earlier(keeper->due, keeper->tick_due) : keeper->tick_due;
+    uint64_t next = keeper->state == KEEPER_DOWN ? keeper_earlier(keeper->due, keeper->tick_due) : keeper->tick_due;
 
     if (wait_for_turn)
-        next = earlier(next, now + PACKET_TURN_MS * NSEC_PER_MSEC);
+        next = keeper_earlier(next, now + PACKET_TURN_MS * NSEC_PER_MSEC);
     if (poll(fds, 2, deadline_poll_ms(next, now)) < 0)
         return;
     if (handing && (wait_for_turn || fds[1].revents & POLLOUT) && !(fds[1].revents & (POLLHUP | POLLERR)))
         keeper_hand_over(keeper);
     else if (fds[1].revents)
-        read_socket(keeper);
+        keeper_read_socket(keeper);
     if (fds[0].revents)
-        on_signals(keeper);
+        keeper_on_signals(keeper);
 }
 
-static void do_what_is_due(struct keeper *keeper)
+static void keeper_run_due(struct keeper *keeper)
 {
     uint64_t now = clock_now_ns();
 
     if (keeper->tick_due <= now) {
         keeper->tick_due = deadline_after_ms(keeper->tick_ms);
-        tick(keeper);
+        keeper_tick(keeper);
     }
     if (keeper->state == KEEPER_DOWN && keeper->due <= now) {
         keeper_start_broker(keeper);
         if (keeper->state == KEEPER_DOWN)
-            start_next(keeper, BACK_OFF_MAX_MS);
+            keeper_schedule_start(keeper, BACK_OFF_MAX_MS);
     }
     /* not while the next broker starts, which needs the processor */
     if (keeper->has_zombies && (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_DOWN))
@@ -315,7 +315,7 @@ static void do_what_is_due(struct keeper *keeper)
 
 int keeper_run(struct keeper *keeper)
 {
-    int r = prepare(keeper);
+    int r = keeper_prepare(keeper);
 
     if (r) {
         log_error("cannot listen to signals: %s", strerror(-r));
@@ -324,11 +324,11 @@ int keeper_run(struct keeper *keeper)
     keeper->due = 0;
     keeper->tick_due = deadline_after_ms(keeper->tick_ms);
     while (!keeper->over) {
-        poll_once(keeper);
+        keeper_poll(keeper);
         if (!keeper->over)
-            look_whether_it_ended(keeper);
+            keeper_check_ended(keeper);
         if (!keeper->over)
-            do_what_is_due(keeper);
+            keeper_run_due(keeper);
     }
     return keeper->status;
 }

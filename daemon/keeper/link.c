@@ -60,7 +60,7 @@ pid_t keeper_pid(const struct keeper_link *link)
 /* ---------------------------------------------------------------------------------------------------- sending */
 
 /* The keeper never waits for us, so there will be room; and a turn, when clients have received what is in flight. */
-static int send_packet(struct keeper_link *link, const struct packet *packet, const int *fds)
+static int link_send_packet(struct keeper_link *link, const struct packet *packet, const int *fds)
 {
     int r;
 
@@ -84,7 +84,7 @@ int keeper_hold_many(struct keeper_link *link, enum keeper_kind kind, unsigned n
         return 0;
     for (unsigned i = 0; i < n; i++)
         packet.keys[i] = KEEPER_KEY(kind, ids[i]);
-    return send_packet(link, &packet, fds);
+    return link_send_packet(link, &packet, fds);
 }
 
 int keeper_hold(struct keeper_link *link, enum keeper_kind kind, uint64_t id, int fd)
@@ -97,16 +97,16 @@ void keeper_drop(struct keeper_link *link, enum keeper_kind kind, uint64_t id)
     const struct packet packet = {.type = PACKET_DROP, .n = 1, .keys = {KEEPER_KEY(kind, id)}};
 
     if (link)
-        (void)send_packet(link, &packet, NULL);
+        (void)link_send_packet(link, &packet, NULL);
 }
 
-static void ask(struct keeper_link *link, struct keeper_drop *drop)
+static void link_ask_drop(struct keeper_link *link, struct keeper_drop *drop)
 {
     const struct packet packet = {.type = PACKET_DROP_ASK, .n = 1, .keys = {drop->key}};
 
     list_append(&link->asked, &drop->in_link);
     link->n_asked++;
-    (void)send_packet(link, &packet, NULL);
+    (void)link_send_packet(link, &packet, NULL);
 }
 
 void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t id, struct keeper_drop *drop)
@@ -117,7 +117,7 @@ void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t 
     }
     drop->key = KEEPER_KEY(kind, id);
     if (link->n_asked < ASKED_MAX)
-        ask(link, drop);
+        link_ask_drop(link, drop);
     else
         list_append(&link->waiting, &drop->in_link);
 }
@@ -132,12 +132,12 @@ void keeper_link_send(struct keeper_link *link, enum packet_type type)
     if (type == PACKET_HEARTBEAT)
         (void)packet_send(link->socket, &packet, NULL);
     else
-        (void)send_packet(link, &packet, NULL);
+        (void)link_send_packet(link, &packet, NULL);
 }
 
 /* -------------------------------------------------------------------------------------------------- receiving */
 
-static int receive(struct keeper_link *link, struct packet *packet, struct fdset *fds)
+static int link_receive(struct keeper_link *link, struct packet *packet, struct fdset *fds)
 {
     int r;
 
@@ -151,7 +151,7 @@ static int receive(struct keeper_link *link, struct packet *packet, struct fdset
     return r;
 }
 
-static int take_all(const struct packet *packet, struct fdset *fds, keeper_take_fn *fn, void *userdata)
+static int link_take_all(const struct packet *packet, struct fdset *fds, keeper_take_fn *fn, void *userdata)
 {
     for (unsigned i = 0; i < packet->n; i++) {
         int r = fn(userdata, (enum keeper_kind)packet->keys[i].kind, packet->keys[i].id, fdset_steal(fds, i));
@@ -169,7 +169,7 @@ int keeper_link_receive(struct keeper_link *link, keeper_count_fn *count, keeper
     for (;;) {
         _cleanup_fdset_ struct fdset fds = FDSET_NULL;
         struct packet packet;
-        int r = receive(link, &packet, &fds);
+        int r = link_receive(link, &packet, &fds);
 
         if (r == SOCKIO_E_AGAIN) {
             (void)poll(&(struct pollfd){.fd = link->socket, .events = POLLIN}, 1, -1);
@@ -178,7 +178,7 @@ int keeper_link_receive(struct keeper_link *link, keeper_count_fn *count, keeper
         if (r)
             return r < 0 ? r : link->gone ? -EPIPE : -EPROTO;
         if (packet.type == PACKET_HOLD)
-            r = take_all(&packet, &fds, take, userdata);
+            r = link_take_all(&packet, &fds, take, userdata);
         else if (packet.type == PACKET_COUNT)
             count(userdata, packet.value);
         if (r)
@@ -190,7 +190,7 @@ int keeper_link_receive(struct keeper_link *link, keeper_count_fn *count, keeper
     }
 }
 
-static void dropped(struct keeper_link *link, const struct keeper_key *key)
+static void link_dropped(struct keeper_link *link, const struct keeper_key *key)
 {
     list_for_each_entry_safe(drop, &link->asked, struct keeper_drop, in_link) {
         struct list *next;
@@ -201,7 +201,7 @@ static void dropped(struct keeper_link *link, const struct keeper_key *key)
         link->n_asked--;
         next = list_pop(&link->waiting);
         if (next)
-            ask(link, container_of(next, struct keeper_drop, in_link));
+            link_ask_drop(link, container_of(next, struct keeper_drop, in_link));
         drop->done(drop);
         return;
     }
@@ -214,7 +214,7 @@ int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_even
     for (unsigned n = 0; n < PACKETS_AT_ONCE; n++) {
         _cleanup_fdset_ struct fdset fds = FDSET_NULL;
         struct packet packet;
-        int r = receive(link, &packet, &fds);
+        int r = link_receive(link, &packet, &fds);
 
         if (link->gone)
             events->orphaned(userdata);
@@ -228,7 +228,7 @@ int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_even
             events->reload(userdata);
         else if (packet.type == PACKET_DROPPED)
             for (unsigned i = 0; i < packet.n; i++)
-                dropped(link, &packet.keys[i]);
+                link_dropped(link, &packet.keys[i]);
     }
     return 0;
 }

@@ -11,14 +11,14 @@
 
 static_assert(HEAD_SIZE == 8 && sizeof(struct keeper_key) == 16, "the form of a packet stays");
 
-static size_t size_of(const struct packet *packet)
+static size_t packet_size(const struct packet *packet)
 {
     return HEAD_SIZE + packet->n * sizeof(packet->keys[0]);
 }
 
 int packet_send(int socket, const struct packet *packet, const int *fds)
 {
-    struct iovec iov = {.iov_base = (struct packet *)(uintptr_t)packet, .iov_len = size_of(packet)};
+    struct iovec iov = {.iov_base = (struct packet *)(uintptr_t)packet, .iov_len = packet_size(packet)};
 
     return sockio_send(socket, &iov, 1, fds, packet->type == PACKET_HOLD ? packet->n : 0);
 }
@@ -31,7 +31,7 @@ int packet_receive(int socket, struct packet *ret, struct fdset *fds)
 
     if (r)
         return r;
-    if (length < HEAD_SIZE || packet.n > PACKET_KEYS_MAX || length != size_of(&packet) ||
+    if (length < HEAD_SIZE || packet.n > PACKET_KEYS_MAX || length != packet_size(&packet) ||
         fdset_count(fds) != (packet.type == PACKET_HOLD ? packet.n : 0U)) {
         fdset_deinit(fds);
         return PACKET_E_MALFORMED;

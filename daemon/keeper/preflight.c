@@ -29,7 +29,7 @@ static void preflight_refuse(struct keeper *keeper, int error)
 }
 
 /* Where the broker listens: what it is told by that is which configuration is its own. "" if that is nowhere. */
-static const char *preflight_socket(const struct keeper *keeper, struct sockaddr_un *address)
+static const char *preflight_socket_path(const struct keeper *keeper, struct sockaddr_un *address)
 {
     int listener = store_get(&keeper->store, KEEPER_KEY(KEEPER_LISTENER, 0));
     socklen_t size = sizeof(*address) - 1;
@@ -54,7 +54,7 @@ static int preflight_start_run(struct keeper *keeper)
     keeper->preflight.output = ends[0];
     theirs = ends[1];
     pid = start_preflight(&keeper->start, theirs,
-                          keeper->preflight.reads_config ? preflight_socket(keeper, &address) : NULL);
+                          keeper->preflight.reads_config ? preflight_socket_path(keeper, &address) : NULL);
     if (pid < 0) {
         keeper->preflight.output = fd_close(keeper->preflight.output);
         return pid;

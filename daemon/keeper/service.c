@@ -29,7 +29,7 @@ uint64_t service_watchdog_ms(void)
     return sd_watchdog_enabled(0, &usec) > 0 ? usec / 1000 : 0;
 }
 
-static void keep(const char *state, int fd)
+static void service_store(const char *state, int fd)
 {
     if (fd >= 0)
         (void)sd_pid_notify_with_fds(0, 0, state, &fd, 1);
@@ -38,7 +38,7 @@ static void keep(const char *state, int fd)
 void service_store_ledger(int fd)
 {
     (void)sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=" SERVICE_NAME_LEDGER);
-    keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_LEDGER, fd);
+    service_store("FDSTORE=1\nFDNAME=" SERVICE_NAME_LEDGER, fd);
 }
 
 void service_ready(const struct store *store, bool first, bool store_listener)
@@ -46,10 +46,10 @@ void service_ready(const struct store *store, bool first, bool store_listener)
     if (first && service_has_store()) {
         service_store_ledger(store_get(store, KEEPER_KEY(KEEPER_LEDGER, 0)));
         if (store_listener)
-            keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_LISTENER, store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)));
+            service_store("FDSTORE=1\nFDNAME=" SERVICE_NAME_LISTENER, store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)));
         /* ends that are there already are not taken twice */
-        keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_FD_STASH, store_get(store, KEEPER_KEY(KEEPER_FD_STASH, 0)));
-        keep("FDSTORE=1\nFDNAME=" SERVICE_NAME_FD_STASH, store_get(store, KEEPER_KEY(KEEPER_FD_STASH, 1)));
+        service_store("FDSTORE=1\nFDNAME=" SERVICE_NAME_FD_STASH, store_get(store, KEEPER_KEY(KEEPER_FD_STASH, 0)));
+        service_store("FDSTORE=1\nFDNAME=" SERVICE_NAME_FD_STASH, store_get(store, KEEPER_KEY(KEEPER_FD_STASH, 1)));
     }
     /* the manager reads in order what is sent: who hears this finds all of it stored */
     (void)sd_notify(0, "READY=1\nSTATUS=Serving");

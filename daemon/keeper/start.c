@@ -37,7 +37,7 @@ static bool starts_with_one_of(const char *text, const char *const *prefixes)
 }
 
 /* A program that was replaced on disk: its successor lies there. */
-static char *path_of(const char *target, size_t length)
+static char *start_path_of(const char *target, size_t length)
 {
     static const char deleted[] = " (deleted)";
     size_t n = sizeof(deleted) - 1;
@@ -72,7 +72,7 @@ int start_init(struct start *start, char *const *argv)
             variables[to++] = environ[i];
     *start = (struct start){.argv = steal_ptr(&arguments), .environ = steal_ptr(&variables)};
     if (length > 0)
-        start->path = path_of(target, (size_t)length);
+        start->path = start_path_of(target, (size_t)length);
     return 0;
 }
 
@@ -84,7 +84,7 @@ void start_deinit(struct start *start)
     *start = (struct start){0};
 }
 
-static void unblock_signals(void)
+static void start_unblock_signals(void)
 {
     sigset_t none;
 
@@ -92,19 +92,19 @@ static void unblock_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the child, for good: a signal to the whole process group, as a terminal sends it, is not for the broker, and an
- * abort that is meant for the keeper is not either. */
-static void leave_signals_to_the_keeper(void)
+/* In the child, for good: a signal to the whole process group, as a terminal sends it, is not for the broker, nor is an
+ * abort that is meant for the keeper. */
+static void start_ignore_signals(void)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
         (void)sigaction(signals[i], &ignore, NULL);
-    unblock_signals();
+    start_unblock_signals();
 }
 
-struct birth {
+struct child {
     const struct start *start;
     int fd;
     int socket;
@@ -112,24 +112,24 @@ struct birth {
 };
 
 /* In the child, which has the keeper's memory and, at first, its table of descriptors, too. */
-static int be_born(void *userdata)
+static int start_child_main(void *userdata)
 {
-    struct birth *birth = userdata;
-    const struct start *start = birth->start;
+    struct child *child = userdata;
+    const struct start *start = child->start;
 
-    leave_signals_to_the_keeper();
+    start_ignore_signals();
     /* The other program's number may be high; then, as without the call, exec copies the table and closes nearly all
      * of it. */
 #if HAVE_CLOSE_RANGE
-    if (birth->fd < birth->socket)
-        (void)close_range((unsigned)birth->socket + 1, UINT32_MAX, CLOSE_RANGE_UNSHARE);
+    if (child->fd < child->socket)
+        (void)close_range((unsigned)child->socket + 1, UINT32_MAX, CLOSE_RANGE_UNSHARE);
 #endif
-    (void)fcntl(birth->socket, F_SETFD, 0);
-    if (birth->fd >= 0)
-        (void)fexecve(birth->fd, start->argv, start->environ);
+    (void)fcntl(child->socket, F_SETFD, 0);
+    if (child->fd >= 0)
+        (void)fexecve(child->fd, start->argv, start->environ);
     else
         (void)execve(START_THIS_PROGRAM, start->argv, start->environ);
-    birth->error = errno;
+    child->error = errno;
     _exit(EXIT_FAILURE);
 }
 
@@ -141,17 +141,17 @@ static int be_born(void *userdata)
 pid_t start_broker(const struct start *start, int fd, int socket)
 {
     _Alignas(16) char stack[STACK_BYTES];
-    struct birth birth = {.start = start, .fd = fd, .socket = socket};
+    struct child child = {.start = start, .fd = fd, .socket = socket};
     char option[OPTION_BYTES];
     pid_t pid;
 
     (void)snprintf(option, sizeof(option), "--" START_OPTION_BROKER "=%d", socket);
     start->argv[1] = option;
-    pid = clone(be_born, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &birth);
+    pid = clone(start_child_main, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &child);
     if (pid < 0)
         return -errno;
-    if (birth.error)
-        log_error("cannot execute the broker's program: %s", strerror(birth.error));
+    if (child.error)
+        log_error("cannot execute the broker's program: %s", strerror(child.error));
     return pid;
 }
 
@@ -178,7 +178,7 @@ pid_t start_preflight(const struct start *start, int output, const char *socket)
     pid = fork();
     if (pid)
         return pid < 0 ? -errno : pid;
-    unblock_signals();
+    start_unblock_signals();
     if (dup2(output, STDOUT_FILENO) >= 0)
         (void)execve(start->path, argv, start->environ);
     log_error("cannot execute %s: %s", start->path, strerror(errno));

@@ -44,7 +44,7 @@ static bool is_key(const struct store_slot *slot, struct keeper_key key)
 }
 
 /* Where the search for a key begins. Ids are serial numbers: a multiplication spreads them. */
-static size_t home_of(const struct store *store, struct keeper_key key)
+static size_t store_home_of(const struct store *store, struct keeper_key key)
 {
     uint64_t hash = (key.id ^ (uint64_t)key.kind << 56) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -52,9 +52,9 @@ static size_t home_of(const struct store *store, struct keeper_key key)
 }
 
 /* The key's slot, or the empty one where it would be. */
-static size_t find(const struct store *store, struct keeper_key key)
+static size_t store_find(const struct store *store, struct keeper_key key)
 {
-    size_t i = home_of(store, key);
+    size_t i = store_home_of(store, key);
 
     while (store->slots[i].key.kind && !is_key(&store->slots[i], key))
         i = (i + 1) & (store->n_slots - 1);
@@ -63,7 +63,7 @@ static size_t find(const struct store *store, struct keeper_key key)
 
 int store_put(struct store *store, struct keeper_key key, int fd)
 {
-    struct store_slot *slot = &store->slots[find(store, key)];
+    struct store_slot *slot = &store->slots[store_find(store, key)];
     int before = slot->key.kind ? slot->fd : -1;
 
     assert(key.kind && fd >= 0);
@@ -85,7 +85,7 @@ int store_take_in(void *store, enum keeper_kind kind, uint64_t id, int fd)
 
 int store_get(const struct store *store, struct keeper_key key)
 {
-    const struct store_slot *slot = &store->slots[find(store, key)];
+    const struct store_slot *slot = &store->slots[store_find(store, key)];
 
     return slot->key.kind ? slot->fd : -1;
 }
@@ -93,13 +93,13 @@ int store_get(const struct store *store, struct keeper_key key)
 int store_remove(struct store *store, struct keeper_key key)
 {
     size_t mask = store->n_slots - 1;
-    size_t hole = find(store, key);
+    size_t hole = store_find(store, key);
     int fd = store->slots[hole].fd;
 
     if (!store->slots[hole].key.kind)
         return -1;
     for (size_t i = (hole + 1) & mask; store->slots[i].key.kind; i = (i + 1) & mask) {
-        size_t home = home_of(store, store->slots[i].key);
+        size_t home = store_home_of(store, store->slots[i].key);
 
         /* may it lie in the hole, that is, not before its home? */
         if (((i - home) & mask) >= ((i - hole) & mask)) {

@@ -22,7 +22,7 @@ static const struct version versions[] = {
 };
 
 /* False: it has no limit. "max" is none, as it is no number. */
-static bool read_left(const char *root, const struct version *version, const char *group, uint64_t *ret)
+static bool groups_left(const char *root, const struct version *version, const char *group, uint64_t *ret)
 {
     uint64_t limit, used, active = 0, inactive = 0;
     char text[8192];
@@ -39,7 +39,7 @@ static bool read_left(const char *root, const struct version *version, const cha
 }
 
 /* From a group up to the first one, all of which count. */
-static uint64_t least_of(const char *root, const struct version *version, char *group)
+static uint64_t groups_least(const char *root, const struct version *version, char *group)
 {
     uint64_t least = UINT64_MAX, left;
     char *end;
@@ -47,7 +47,7 @@ static uint64_t least_of(const char *root, const struct version *version, char *
     if (!group[1])
         *group = '\0';
     for (;;) {
-        if (read_left(root, version, group, &left) && left < least)
+        if (groups_left(root, version, group, &left) && left < least)
             least = left;
         end = strrchr(group, '/');
         if (!end)
@@ -89,7 +89,7 @@ uint64_t groups_memory(const char *root)
         line[strcspn(line, "\n")] = '\0';
         version = version_of(line, &group);
         if (version) {
-            uint64_t left = least_of(root, version, group);
+            uint64_t left = groups_least(root, version, group);
 
             least = left < least ? left : least;
         }

@@ -134,7 +134,7 @@ static void load_huge_sizes(struct topology *topology)
 }
 
 /* Of a file like "always [advise] never": is one of these words in the brackets? */
-static bool chosen(const char *path, const char *const words[], bool otherwise)
+static bool thp_is_chosen(const char *path, const char *const words[], bool otherwise)
 {
     char text[256];
     const char *start;
@@ -160,13 +160,13 @@ static void load_thp(struct topology *topology)
     (void)snprintf(path, sizeof(path), THP_DIR "/hugepages-%llukB/shmem_enabled",
                    (unsigned long long)size / 1024);
     /* newer kernels have a switch for each size beside the common one */
-    if (chosen(path, on, false) ||
-        (chosen(path, inherit, true) && chosen(THP_DIR "/shmem_enabled", on, false)))
+    if (thp_is_chosen(path, on, false) ||
+        (thp_is_chosen(path, inherit, true) && thp_is_chosen(THP_DIR "/shmem_enabled", on, false)))
         topology->thp_size = size;
 }
 
 /* N nodes of equal size, all on the first real one that has memory. */
-static void simulate(struct topology *topology, uint32_t n)
+static void topology_simulate(struct topology *topology, uint32_t n)
 {
     struct topology_node real = topology->nodes[0];
 
@@ -214,7 +214,7 @@ int topology_load(struct topology *ret, uint32_t simulate_nodes)
         only->total = total_of(-1);
     topology->one_node = with_memory == 1 || simulate_nodes > 1;
     if (simulate_nodes > 1)
-        simulate(topology, simulate_nodes);
+        topology_simulate(topology, simulate_nodes);
     *ret = *topology;
     return 0;
 }
@@ -237,7 +237,7 @@ const cpu_set_t *topology_processors(const struct topology *topology, uint32_t p
     return &none;
 }
 
-static uint64_t huge_pages(int physical, uint64_t size, enum sys_huge what)
+static uint64_t count_huge_pages(int physical, uint64_t size, enum sys_huge what)
 {
     uint64_t pages;
 
@@ -261,7 +261,7 @@ static uint64_t made_on_demand(const struct topology *topology, uint32_t number,
         before += topology->nodes[i].number < number;
         n++;
     }
-    return n ? part_of(huge_pages(-1, size, SYS_HUGE_OVERCOMMIT), before, n) : 0;
+    return n ? part_of(count_huge_pages(-1, size, SYS_HUGE_OVERCOMMIT), before, n) : 0;
 }
 
 uint64_t topology_huge_pages(const struct topology *topology, uint32_t number, uint64_t size)
@@ -276,9 +276,9 @@ uint64_t topology_huge_pages(const struct topology *topology, uint32_t number, u
         if (!topology->one_node)
             return 0;
         physical = -1; /* a kernel without NUMA */
-        all = huge_pages(physical, size, SYS_HUGE_ALL);
+        all = count_huge_pages(physical, size, SYS_HUGE_ALL);
     }
-    surplus = huge_pages(physical, size, SYS_HUGE_SURPLUS);
+    surplus = count_huge_pages(physical, size, SYS_HUGE_SURPLUS);
     all = all > surplus ? all - surplus : 0;
     if (topology->simulated)
         all = part_of(all, number, topology->n_nodes);

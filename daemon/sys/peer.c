@@ -157,7 +157,7 @@ int peer_init_socket(struct peer *peer, int socket)
 }
 
 /* The second of the four numbers after the key: the effective one. */
-static bool effective(const char *text, const char *key, uint64_t *ret)
+static bool peer_effective_id(const char *text, const char *key, uint64_t *ret)
 {
     const char *line = strstr(text, key);
     const char *second = line ? strchr(line + strlen(key) + 1, '\t') : NULL;
@@ -178,8 +178,8 @@ int peer_init_pid(struct peer *peer, pid_t pid)
     pidfd = sys->pidfd_open(pid, 0);
     if (pidfd < 0)
         return outcome_of(errno);
-    if (!text_read(text, sizeof(text), "/proc/%d/status", (int)pid) || !effective(text, "\nUid:", &uid) ||
-        !effective(text, "\nGid:", &gid))
+    if (!text_read(text, sizeof(text), "/proc/%d/status", (int)pid) || !peer_effective_id(text, "\nUid:", &uid) ||
+        !peer_effective_id(text, "\nGid:", &gid))
         return peer_is_dead(pidfd) ? PEER_GONE : PEER_UNKNOWN;
     start_time = start_time_of(pid);
     if (peer_is_dead(pidfd))

@@ -25,7 +25,7 @@ _Static_assert(sizeof(struct attributes) == 48, "as the kernel has it");
 /* The least share that there is. */
 #define NICEST 19
 
-static int set(int policy, int nicer, uint64_t slice)
+static int schedule_set(int policy, int nicer, uint64_t slice)
 {
     struct attributes attributes = {.size = sizeof(attributes), .policy = (uint32_t)policy, .runtime = slice};
     int nice;
@@ -45,7 +45,7 @@ int sys_schedule_self(const struct sys_schedule *schedule)
 
     if (policy != SCHED_OTHER)
         return policy < 0 ? -errno : 0;
-    return set(schedule->policy, schedule->nicer, schedule->slice);
+    return schedule_set(schedule->policy, schedule->nicer, schedule->slice);
 }
 
 int sys_schedule_slice(uint64_t slice)
@@ -54,7 +54,7 @@ int sys_schedule_slice(uint64_t slice)
 
     if (policy != SCHED_OTHER && policy != SCHED_BATCH)
         return policy < 0 ? -errno : 0;
-    return set(policy, 0, slice);
+    return schedule_set(policy, 0, slice);
 }
 
 void sys_processors_get(cpu_set_t *ret)

@@ -29,7 +29,7 @@ struct fd_path {
     char text[32];
 };
 
-static struct fd_path path_of(int fd)
+static struct fd_path fd_path_of(int fd)
 {
     struct fd_path path;
 
@@ -39,7 +39,7 @@ static struct fd_path path_of(int fd)
 
 static int call_reopen(int fd, int flags)
 {
-    return open(path_of(fd).text, flags | O_CLOEXEC);
+    return open(fd_path_of(fd).text, flags | O_CLOEXEC);
 }
 
 static int call_add_seals(int fd, int seals)
@@ -84,7 +84,7 @@ static int call_inotify_init(void)
 
 static int call_inotify_add(int inotify, int fd, uint32_t mask)
 {
-    return inotify_add_watch(inotify, path_of(fd).text, mask);
+    return inotify_add_watch(inotify, fd_path_of(fd).text, mask);
 }
 
 /*
@@ -98,7 +98,7 @@ static int call_check_dma_buf(int fd)
     struct statfs fs;
     char text[1024];
 
-    if (readlink(path_of(fd).text, text, sizeof(text)) < (ssize_t)strlen(prefix) ||
+    if (readlink(fd_path_of(fd).text, text, sizeof(text)) < (ssize_t)strlen(prefix) ||
         memcmp(text, prefix, strlen(prefix)) != 0) {
         errno = EINVAL;
         return -1;

@@ -145,7 +145,7 @@ struct account *account_unref(struct account *account)
     if (--account->refs)
         return NULL;
     for (unsigned i = 0; i < ACCOUNT_SLOTS; i++)
-        assert(!account->used[i] && !account->returning[i]);
+        assert(!account_used(account, (enum account_slot)i));
     parent = account->parent;
     if (!parent)
         RB_REMOVE(account_tree, &account->accounts->users, account);
@@ -165,7 +165,7 @@ static uint64_t limit_of(const struct account *account, enum account_slot slot)
 
 static uint64_t left_of(const struct account *account, enum account_slot slot)
 {
-    uint64_t limit = limit_of(account, slot), stays = account->used[slot] - account->returning[slot];
+    uint64_t limit = limit_of(account, slot), stays = tally_sum(&account->tallies[slot], TALLY_USED);
 
     if (limit == ACCOUNT_NO_LIMIT)
         return ACCOUNT_NO_LIMIT;
@@ -185,7 +185,7 @@ uint64_t account_left(const struct account *account, enum account_slot slot)
 bool account_has_plenty(const struct account *account, enum account_slot slot)
 {
     for (; account; account = account->parent)
-        if (account->used[slot] > limit_of(account, slot) / 2)
+        if (account_used(account, slot) > limit_of(account, slot) / 2)
             return false;
     return true;
 }
@@ -194,12 +194,12 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
                        struct problem *problem)
 {
     const char *scope = account->parent ? "session" : "uid", *unit = slots[slot].unit;
-    uint64_t limit = limit_of(account, slot), sum;
+    uint64_t limit = limit_of(account, slot), used = account_used(account, slot), sum;
 
     if (account->parent)
         beyond = 0;
-    if (amount <= CHARGE_MAX && checked_add_u64(account->used[slot], amount, &sum)
-        && (sum <= limit || sum - limit <= beyond))
+    if (amount <= CHARGE_MAX && checked_add_u64(used, amount, &sum) &&
+        (sum <= limit || sum - limit <= beyond))
         return 0;
     if (limit == ACCOUNT_NO_LIMIT)
         return refuse(problem, STATUS_LIMIT, "%" PRIu64 " %s more are beyond what can be counted", amount,
@@ -208,33 +208,34 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
         return refuse(problem, STATUS_LIMIT,
                       "this session has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
                       "%s; give some back, or raise %s_%s in [limits]",
-                      account->used[slot], slots[slot].what, amount, unit, limit, unit, scope, slots[slot].key);
+                      used, slots[slot].what, amount, unit, limit, unit, scope, slots[slot].key);
     if (slot == ACCOUNT_BUFFERS && account->accounts->limits.by_descriptors)
         return refuse(problem, STATUS_LIMIT,
                       "user %u has %" PRIu64 " buffers and asks for %" PRIu64 " more, but may have %" PRIu64
                       ", since each takes a descriptor of the broker; give some back, raise its LimitNOFILE "
                       "(ulimit -Hn), or put small ones into slabs, as UMF pools do",
-                      (unsigned)account->uid, account->used[slot], amount, limit);
+                      (unsigned)account->uid, used, amount, limit);
     return refuse(problem, STATUS_LIMIT,
                   "user %u has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
                   "%s; give some back, or raise %s_%s in [limits]",
-                  (unsigned)account->uid, account->used[slot], slots[slot].what, amount, unit, limit, unit, scope,
+                  (unsigned)account->uid, used, slots[slot].what, amount, unit, limit, unit, scope,
                   slots[slot].key);
 }
 
-/* Limits do not bound what is moved here, but then it was charged elsewhere before, and all charges of a slot
- * together are far from what 64 bits can count: they are of memory that exists. */
-static void add(struct charge *charge, struct account *account)
+/* Limits do not bound what is restored or moved here, but then it was charged elsewhere before, and all charges of a
+ * slot together are far from what 64 bits can count: they are of memory that exists. */
+void charge_shift(struct charge *charge, enum tally_state to)
 {
-    enum account_slot one = counts_one_of((enum account_slot)charge->slot);
+    enum account_slot slot = (enum account_slot)charge->slot, one = counts_one_of(slot);
+    enum tally_state from = (enum tally_state)charge->state;
 
-    for (struct account *a = account; a; a = a->parent) {
-        assert(a->used[charge->slot] <= UINT64_MAX - charge->amount);
-        a->used[charge->slot] += charge->amount;
+    assert(charge->account);
+    for (struct account *a = charge->account; a; a = a->parent) {
+        tally_shift(&a->tallies[slot], from, to, charge->amount);
         if (one != ACCOUNT_SLOTS)
-            a->used[one]++;
+            tally_shift(&a->tallies[one], from, to, 1);
     }
-    charge->account = account_ref(account);
+    charge->state = to & 3;
 }
 
 int charge_init(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
@@ -263,82 +264,35 @@ int charge_init_beyond(struct charge *charge, struct account *account, enum acco
 void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount)
 {
     assert(!charge->account);
-    charge->slot = (uint8_t)slot & 0x7f;
-    charge->amount = amount & CHARGE_MAX;
-    add(charge, account);
-}
-
-void charge_return(struct charge *charge)
-{
-    enum account_slot one = counts_one_of((enum account_slot)charge->slot);
-
-    assert(charge->account);
-    if (charge->returning)
-        return;
-    charge->returning = true;
-    for (struct account *a = charge->account; a; a = a->parent) {
-        a->returning[charge->slot] += charge->amount;
-        if (one != ACCOUNT_SLOTS)
-            a->returning[one]++;
-    }
-}
-
-void charge_unreturn(struct charge *charge)
-{
-    enum account_slot one = counts_one_of((enum account_slot)charge->slot);
-
-    if (!charge->returning)
-        return;
-    charge->returning = false;
-    for (struct account *a = charge->account; a; a = a->parent) {
-        assert(a->returning[charge->slot] >= charge->amount);
-        a->returning[charge->slot] -= charge->amount;
-        if (one != ACCOUNT_SLOTS)
-            a->returning[one]--;
-    }
-}
-
-/* From its account and those above. */
-static void take_off(const struct charge *charge, enum account_slot slot, uint64_t by)
-{
-    for (struct account *a = charge->account; a; a = a->parent) {
-        assert(a->used[slot] >= by);
-        a->used[slot] -= by;
-        if (charge->returning)
-            a->returning[slot] -= by;
-    }
+    *charge = (struct charge){.account = account_ref(account), .amount = amount & CHARGE_MAX, .slot = slot & 0x3f};
+    charge_shift(charge, TALLY_USED);
 }
 
 void charge_lower(struct charge *charge, uint64_t by)
 {
     assert(charge->account && charge->amount >= by);
-    take_off(charge, (enum account_slot)charge->slot, by);
+    for (struct account *a = charge->account; a; a = a->parent)
+        tally_shift(&a->tallies[charge->slot], (enum tally_state)charge->state, TALLY_NONE, by);
     charge->amount -= by & CHARGE_MAX;
 }
 
 void charge_deinit(struct charge *charge)
 {
-    enum account_slot slot = (enum account_slot)charge->slot, one = counts_one_of(slot);
-    struct account *account = charge->account;
-
-    if (!account)
+    if (!charge->account)
         return;
-    take_off(charge, slot, charge->amount);
-    if (one != ACCOUNT_SLOTS)
-        take_off(charge, one, 1);
+    charge_shift(charge, TALLY_NONE);
+    account_unref(charge->account);
     *charge = (struct charge)CHARGE_NULL;
-    account_unref(account);
 }
 
 void charge_move(struct charge *charge, struct account *to)
 {
-    struct charge moved = {.amount = charge->amount, .slot = charge->slot};
+    struct charge moved = CHARGE_NULL;
 
     assert(charge->account);
-    /* the reference first: `to` may live by this charge alone */
-    add(&moved, to);
-    if (charge->returning)
-        charge_return(&moved);
+    /* before the old one goes: `to` may live by this charge alone */
+    charge_restore(&moved, to, (enum account_slot)charge->slot, charge->amount);
+    charge_shift(&moved, (enum tally_state)charge->state);
     charge_deinit(charge);
     *charge = moved;
 }

@@ -8,8 +8,8 @@
  *
  * A charge of bytes is a buffer's, and one of addresses is a reservation's: it counts that buffer or reservation, too.
  *
- * A charge whose object is certain to be gone soon is *returning*: still charged in full, but whoever waits for room
- * may count on it.
+ * A charge whose object is certain to be gone soon is *reclaiming*: it is still charged in full, but whoever waits for
+ * room may count on it.
  *
  * An account is of a user, or of a session and then a part of its user's: what is charged to it counts for both.
  * It exists as long as something is charged to it or somebody holds a reference. So a session may end while what
@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,6 +25,51 @@
 #include "base/cleanup.h"
 #include "base/problem.h"
 #include "base/tree.h"
+
+/* ---- tallies -------------------------------------------------------------------------------------------- */
+
+/* How an amount is charged. The later the state, the sooner the amount can be had by somebody else. */
+enum tally_state {
+    TALLY_NONE, /* it is not charged */
+    TALLY_USED,
+    TALLY_RECLAIMING, /* in use, and certain to be free soon */
+    TALLY_STOCK,      /* made ahead, and given back when somebody needs the room */
+    TALLY_STATES
+};
+
+/* What is charged altogether in each state; the element of TALLY_NONE stays 0. */
+struct tally {
+    uint64_t in[TALLY_STATES];
+};
+
+/* An amount that was charged in one state is charged in the other from now on. */
+static inline void tally_shift(struct tally *tally, enum tally_state from, enum tally_state to, uint64_t amount)
+{
+    assert(from == TALLY_NONE || tally->in[from] >= amount);
+    assert(to == TALLY_NONE || tally->in[to] <= UINT64_MAX - amount);
+    if (from != TALLY_NONE)
+        tally->in[from] -= amount;
+    if (to != TALLY_NONE)
+        tally->in[to] += amount;
+}
+
+/* What is charged in this state and those before it. */
+static inline uint64_t tally_sum(const struct tally *tally, enum tally_state last)
+{
+    uint64_t sum = 0;
+
+    for (unsigned state = TALLY_USED; state <= (unsigned)last; state++)
+        sum += tally->in[state];
+    return sum;
+}
+
+/* All but stock. */
+static inline uint64_t tally_used(const struct tally *tally)
+{
+    return tally_sum(tally, TALLY_RECLAIMING);
+}
+
+/* ---- accounts ------------------------------------------------------------------------------------------- */
 
 /* X(NAME, key, what): the keys in [limits] are uid_<key> and session_<key>; same order as in the configuration */
 #define ACCOUNT_SLOTS_TABLE(X)                                                                               \
@@ -61,8 +107,7 @@ struct account {
     struct account *parent; /* of a session's account: the user's */
     uid_t uid;
     uint64_t refs; /* references and charges */
-    uint64_t used[ACCOUNT_SLOTS];
-    uint64_t returning[ACCOUNT_SLOTS]; /* of those */
+    struct tally tallies[ACCOUNT_SLOTS];
     RB_ENTRY(account) by_uid; /* of a user's */
 };
 
@@ -97,7 +142,12 @@ static inline struct account *account_user(struct account *account)
     return account->parent ? account->parent : account;
 }
 
-/* What could be charged once all is back that is returning; ACCOUNT_NO_LIMIT if there is no limit. */
+static inline uint64_t account_used(const struct account *account, enum account_slot slot)
+{
+    return tally_used(&account->tallies[slot]);
+}
+
+/* What could be charged once all is free that is reclaiming; ACCOUNT_NO_LIMIT if there is no limit. */
 uint64_t account_left(const struct account *account, enum account_slot slot);
 
 /* Is at least half of what it and its user may have of this free? */
@@ -106,12 +156,14 @@ bool account_has_plenty(const struct account *account, enum account_slot slot);
 /* The users' accounts in ascending order, for checks and listings: from the first with at least this uid. */
 struct account *account_next(const struct accounts *accounts, uid_t from);
 
+/* ---- charges -------------------------------------------------------------------------------------------- */
+
 /* Keeps its account alive. */
 struct charge {
     struct account *account; /* NULL: nothing is charged */
     uint64_t amount : 56;
-    uint64_t slot : 7;
-    uint64_t returning : 1;
+    uint64_t slot : 6;
+    uint64_t state : 2; /* enum tally_state */
 };
 
 #define CHARGE_NULL ((struct charge){.account = NULL})
@@ -126,10 +178,8 @@ int charge_init_beyond(struct charge *charge, struct account *account, enum acco
 void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount);
 /* CHARGE_NULL afterwards. Harmless on CHARGE_NULL. */
 void charge_deinit(struct charge *charge);
-/* It will be undone as soon as that can be done. */
-void charge_return(struct charge *charge);
-/* What is left of it will not be. */
-void charge_unreturn(struct charge *charge);
+/* It is charged in this state from now on: USED or RECLAIMING. */
+void charge_shift(struct charge *charge, enum tally_state to);
 /* So much less of it; what it counts besides stays one. */
 void charge_lower(struct charge *charge, uint64_t by);
 /* To somebody else, over his limit if need be (I5). */

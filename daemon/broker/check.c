@@ -18,24 +18,19 @@
 struct account_sum {
     RB_ENTRY(account_sum) link;
     struct account *account; /* a reference, so that the address is not used again meanwhile */
-    uint64_t used[ACCOUNT_SLOTS];
-    uint64_t returning[ACCOUNT_SLOTS];
+    struct tally tallies[ACCOUNT_SLOTS];
 };
 
 RB_HEAD(account_sums, account_sum);
 
 struct budget_sum {
     const struct budget *budget;
-    uint64_t used;
-    uint64_t returning;
-    uint64_t stock;
+    struct tally bytes;
 };
 
 struct pool_sum {
-    uint64_t used;
-    uint64_t returning;
-    uint64_t stock;
-    uint64_t buffers;
+    struct tally bytes;
+    struct tally buffers;
 };
 
 struct check {
@@ -134,9 +129,7 @@ static void add_charge(struct check *check, const struct charge *charge, enum ac
         struct account_sum *sum = sum_of(check, account);
 
         if (sum)
-            sum_add(&sum->used[slot], amount, sign);
-        if (sum && charge->returning)
-            sum_add(&sum->returning[slot], amount, sign);
+            sum_add(&sum->tallies[slot].in[charge->state], amount, sign);
     }
 }
 
@@ -157,47 +150,27 @@ static struct budget_sum *budget_of(struct check *check, const struct budget *bu
     return &more[check->n_budgets++];
 }
 
-/* Its pool's, and nobody else's. */
-static void add_stock(struct check *check, const struct buffer *buffer, int sign)
-{
-    const struct buffer_record *record = buffer->record;
-    const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
-    struct budget_sum *sum = budget_of(check, pool_node_budget(pool, record->node));
-
-    sum_add(&check->pools[pool->index].stock, record->bytes, sign);
-    if (sum)
-        sum_add(&sum->stock, record->bytes, sign);
-}
-
 static void add_buffer(struct check *check, const struct buffer *buffer, int sign)
 {
-    const struct buffer_record *record = buffer->record;
     const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
-    bool returning = buffer->charge.returning;
-    struct pool_sum *pool_sum;
+    enum tally_state state = buffer_tally_state(buffer);
+    uint64_t bytes = buffer->record->bytes;
     struct plan plan;
 
-    add_charge(check, &buffer->charge, ACCOUNT_BYTES, record->bytes, sign);
+    add_charge(check, &buffer->charge, ACCOUNT_BYTES, bytes, sign);
     add_charge(check, &buffer->charge, ACCOUNT_BUFFERS, 1, sign);
-    if (buffer_is_unowned(buffer)) {
-        add_stock(check, buffer, sign);
-        return;
-    }
-    sum_add(&check->bytes, record->bytes, sign);
+    if (!buffer_is_unowned(buffer))
+        sum_add(&check->bytes, bytes, sign);
     if (!pool)
         return;
-    pool_sum = &check->pools[pool->index];
-    sum_add(&pool_sum->used, record->bytes, sign);
-    sum_add(&pool_sum->returning, returning ? record->bytes : 0, sign);
-    sum_add(&pool_sum->buffers, 1, sign);
+    sum_add(&check->pools[pool->index].bytes.in[state], bytes, sign);
+    sum_add(&check->pools[pool->index].buffers.in[state], 1, sign);
     buffer_plan(&check->broker->buffers, buffer, &plan);
     for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
         struct budget_sum *sum = budget_of(check, pool_node_budget(pool, plan.nodes.node[i]));
 
-        if (!sum)
-            continue;
-        sum_add(&sum->used, plan.nodes.bytes[i], sign);
-        sum_add(&sum->returning, returning ? plan.nodes.bytes[i] : 0, sign);
+        if (sum)
+            sum_add(&sum->bytes.in[state], plan.nodes.bytes[i], sign);
     }
 }
 
@@ -379,12 +352,16 @@ static void check_object(struct check *check, enum check_kind kind, const void *
 
 /* ---- comparing ------------------------------------------------------------------------------------------ */
 
-/* Those who wait for room count on it: were it too much, one would wait for ever. */
-static void compare_returning(struct check *check, const char *whose, uint64_t number, uint64_t returning, uint64_t sum)
+static void compare_tallies(struct check *check, const char *whose, const char *what, const struct tally *kept,
+                            const struct tally *records)
 {
-    if (returning != sum)
-        fault(check, "of %s%llu %llu are counted as on their way back, and records say %llu", whose,
-              (unsigned long long)number, (unsigned long long)returning, (unsigned long long)sum);
+    static const char *const states[TALLY_STATES] = {
+        [TALLY_USED] = "in use", [TALLY_RECLAIMING] = "being reclaimed", [TALLY_STOCK] = "in stock"};
+
+    for (unsigned state = TALLY_USED; state < TALLY_STATES; state++)
+        if (kept->in[state] != records->in[state])
+            fault(check, "%s is charged with %llu %s %s, and its records say %llu", whose,
+                  (unsigned long long)kept->in[state], what, states[state], (unsigned long long)records->in[state]);
 }
 
 static void compare_account(struct check *check, const struct account *account, const struct account_sum *records)
@@ -394,22 +371,17 @@ static void compare_account(struct check *check, const struct account *account, 
         ACCOUNT_SLOTS_TABLE(X)
 #undef X
     };
+    char whose[40];
 
-    for (unsigned i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {
-        enum account_slot slot = recorded[i];
-        uint64_t sum = records ? records->used[slot] : 0;
-
-        if (account->used[slot] != sum)
-            fault(check, "uid %u%s is charged with %llu %s, and its records say %llu", (unsigned)account->uid,
-                  account->parent ? " (one session of)" : "", (unsigned long long)account->used[slot], keys[slot],
-                  (unsigned long long)sum);
-        compare_returning(check, "the bytes or buffers of uid ", account->uid, account->returning[slot],
-                          records ? records->returning[slot] : 0);
-    }
+    (void)snprintf(whose, sizeof(whose), "%suid %u", account->parent ? "a session of " : "", (unsigned)account->uid);
+    for (unsigned i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++)
+        compare_tallies(check, whose, keys[recorded[i]], &account->tallies[recorded[i]],
+                        &records->tallies[recorded[i]]);
 }
 
 static void compare_accounts_all(struct check *check)
 {
+    static const struct account_sum none;
     struct accounts *accounts = &check->broker->accounts;
     struct account_sum *sum;
     struct account *account;
@@ -421,7 +393,7 @@ static void compare_accounts_all(struct check *check)
         struct account_sum key = {.account = account};
 
         if (!RB_FIND(account_sums, &check->accounts, &key))
-            compare_account(check, account, NULL);
+            compare_account(check, account, &none);
     }
 }
 
@@ -432,17 +404,27 @@ static void add_moves(struct check *check)
     {
         struct budget_sum *sum = budget_of(check, pool_node_budget(move->room.pool, move->room.node));
 
-        check->pools[move->room.pool->index].used += move->room.in_pool;
+        check->pools[move->room.pool->index].bytes.in[TALLY_USED] += move->room.in_pool;
         if (sum)
-            sum->used += move->room.on_node;
+            sum->bytes.in[TALLY_USED] += move->room.on_node;
     }
 }
 
-static void compare_stock(struct check *check, const char *whose, uint64_t number, uint64_t stock, uint64_t sum)
+static void compare_pool(struct check *check, const struct pool *pool)
 {
-    if (stock != sum)
-        fault(check, "%s%llu has %llu bytes in stock, and records say %llu", whose, (unsigned long long)number,
-              (unsigned long long)stock, (unsigned long long)sum);
+    char whose[POOL_NAME_MAX + 64];
+
+    (void)snprintf(whose, sizeof(whose), "pool %s", pool->name);
+    compare_tallies(check, whose, "bytes", &pool->bytes, &check->pools[pool->index].bytes);
+    compare_tallies(check, whose, "buffers", &pool->buffers, &check->pools[pool->index].buffers);
+    for (uint32_t i = 0; i < pool->n_nodes; i++) {
+        const struct budget *budget = pool_node_budget(pool, pool->nodes[i]);
+        const struct budget_sum *sum = budget_of(check, budget);
+
+        (void)snprintf(whose, sizeof(whose), "node %u, for pages like those of pool %s,", pool->nodes[i], pool->name);
+        if (sum)
+            compare_tallies(check, whose, "bytes", &budget->bytes, &sum->bytes);
+    }
 }
 
 static void compare_pools(struct check *check)
@@ -450,29 +432,8 @@ static void compare_pools(struct check *check)
     struct pools *pools = check->broker->options.pools;
 
     add_moves(check);
-    for (uint32_t i = 0; i < pools_count(pools); i++) {
-        const struct pool *pool = pools_get(pools, i);
-        const struct pool_sum *records = &check->pools[i];
-
-        if (pool->used != records->used || pool->buffers != records->buffers)
-            fault(check, "pool %s has %llu bytes in %llu buffers, and their records say %llu in %llu", pool->name,
-                  (unsigned long long)pool->used, (unsigned long long)pool->buffers,
-                  (unsigned long long)records->used, (unsigned long long)records->buffers);
-        compare_returning(check, "the bytes of pool ", i, pool->returning, records->returning);
-        compare_stock(check, "pool ", i, pool->stock, records->stock);
-        for (uint32_t n = 0; n < pool->n_nodes; n++) {
-            const struct budget *budget = pool_node_budget(pool, pool->nodes[n]);
-            const struct budget_sum *sum = budget_of(check, budget);
-
-            if (!sum)
-                continue;
-            if (budget->used != sum->used)
-                fault(check, "node %u has given out %llu bytes for pages like those of pool %s, and records say %llu",
-                      pool->nodes[n], (unsigned long long)budget->used, pool->name, (unsigned long long)sum->used);
-            compare_returning(check, "the bytes of node ", pool->nodes[n], budget->returning, sum->returning);
-            compare_stock(check, "node ", pool->nodes[n], budget->stock, sum->stock);
-        }
-    }
+    for (uint32_t i = 0; i < pools_count(pools); i++)
+        compare_pool(check, pools_get(pools, i));
     if (check->bytes != check->broker->buffers.bytes)
         fault(check, "the broker counts %llu bytes in all buffers, and records say %llu",
               (unsigned long long)check->broker->buffers.bytes, (unsigned long long)check->bytes);

@@ -51,7 +51,7 @@ static void credit_cached(struct broker *broker, struct buffer *buffer)
         return;
     if (buffer->record->bytes > granule)
         buffer_lower(&broker->buffers, buffer, buffer->record->bytes - granule);
-    buffer_unreturn(&broker->buffers, buffer);
+    buffer_set_reclaiming(&broker->buffers, buffer, false);
     waiters_wake(&broker->waiters);
     pressure_changed(broker);
 }

@@ -89,7 +89,7 @@ static void lifecycle_end(struct broker *broker, struct buffer *buffer, bool sol
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
     /* it is certain to come back: whoever finds no room may wait for that (reclaim.h) */
     if (sole)
-        buffer_return(&broker->buffers, buffer);
+        buffer_set_reclaiming(&broker->buffers, buffer, true);
     closing_request(broker, buffer);
 }
 
@@ -316,7 +316,7 @@ void lifecycle_restore(struct broker *broker, struct buffer *buffer)
     }
     /* what is left of one that caches have mapped comes back when they like */
     if (buffer->fd >= 0 || !(buffer->record->flags & BUFFER_WAS_CACHED))
-        buffer_return(&broker->buffers, buffer);
+        buffer_set_reclaiming(&broker->buffers, buffer, true);
     closing_request(broker, buffer);
 }
 

@@ -71,7 +71,7 @@ static enum walk_step list_node(struct walk *walk, union list_row *row)
         .physical = node->physical,
         .total = node->total,
         .capacity = budget ? budget->capacity : 0,
-        .used = budget ? budget->used : 0,
+        .used = budget ? tally_used(&budget->bytes) : 0,
         .has_cpus = node->has_cpus,
     };
     for (uint32_t to = 0; to < TOPOLOGY_NODES_MAX; to++) {
@@ -113,11 +113,11 @@ static enum walk_step list_pool(struct walk *walk, union list_row *row)
         .lazy = pool->lazy,
         .declared = pool->declared,
         .capacity = pool_capacity(pool),
-        .used = pool->used,
+        .used = tally_used(&pool->bytes),
         .available = pool_available_to(pool, walk->session),
-        .buffers = pool->buffers,
-        .stock = pool->stock,
-        .stock_buffers = pool->stock_buffers,
+        .buffers = tally_used(&pool->buffers),
+        .stock = pool->bytes.in[TALLY_STOCK],
+        .stock_buffers = pool->buffers.in[TALLY_STOCK],
         .stock_ready = stocking_ready(walk->broker, pool),
     };
     memcpy(info->name, pool->name, sizeof(pool->name));
@@ -147,14 +147,12 @@ static enum walk_step list_session(struct walk *walk, union list_row *row)
     struct session *session = sessions_next(&broker->sessions, &walk->cursor, &walk->budget);
     struct session_info *info = &row->session;
     const struct session_record *record;
-    const uint64_t *used;
 
     if (!session)
         return WALK_ENDED;
     record = session->record;
     if (!may_see(walk, record->uid) || (walk->buffer && !session_hold(session, walk->buffer)))
         return WALK_SKIPPED;
-    used = session->account->used;
     *info = (struct session_info){
         .id = record->head.id,
         .uid = record->uid,
@@ -162,10 +160,10 @@ static enum walk_step list_session(struct walk *walk, union list_row *row)
         .pid = (pid_t)record->pid,
         .connected = session->connection,
         .created_ms = record->created_ms,
-        .bytes = used[ACCOUNT_BYTES],
+        .bytes = account_used(session->account, ACCOUNT_BYTES),
         .holds = session->n_holds,
-        .tokens = (uint32_t)used[ACCOUNT_TOKENS],
-        .reservations = (uint32_t)used[ACCOUNT_RESERVATIONS],
+        .tokens = (uint32_t)account_used(session->account, ACCOUNT_TOKENS),
+        .reservations = (uint32_t)account_used(session->account, ACCOUNT_RESERVATIONS),
     };
     memcpy(info->program, record->program, sizeof(info->program));
     if (session->connection)

@@ -11,9 +11,10 @@
 bool reclaim_is_coming(const struct pool *pool, const struct account *account)
 {
     for (; account; account = account->parent)
-        if (account->returning[ACCOUNT_BYTES] || account->returning[ACCOUNT_BUFFERS])
+        if (account->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING] ||
+            account->tallies[ACCOUNT_BUFFERS].in[TALLY_RECLAIMING])
             return true;
-    return pool_is_returning(pool);
+    return pool_is_reclaiming(pool);
 }
 
 bool reclaim_is_enough(const struct pool *pool, const struct account *account, uint64_t bytes, uint32_t n)

@@ -105,7 +105,7 @@ static bool has_descriptors(const struct stocking *stocking, uint32_t more)
 static bool may_have(const struct stocking *stocking, const struct stock_key *key, uint32_t more)
 {
     return !is_nearly_full(stocking->broker, key->pool) && has_descriptors(stocking, more) &&
-           key->pool->stock + more * key->bytes <= pool_most_stock(key->pool);
+           key->pool->bytes.in[TALLY_STOCK] + more * key->bytes <= pool_most_stock(key->pool);
 }
 
 /* ---- refilling ------------------------------------------------------------------------------------------ */

@@ -106,42 +106,30 @@ static int take_home(struct buffers *buffers, struct buffer *buffer, const struc
     return arena_take(buffers->arena, &buffer->home, bytes, alignment, args->address, problem);
 }
 
-/* What nobody pays for: it has neither a home, which users wish for, nor a plan of its own. */
-static int acquire_stock(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
-                         struct problem *problem)
-{
-    struct buffer_record *record = record_fresh(buffer);
-    int r;
-
-    assert(args->plan->brief.n_nodes == 1);
-    r = new_plan(buffers, record, args->plan, problem);
-    if (!r)
-        r = pool_stock(args->pool, args->plan->brief.node, args->plan->brief.bytes, problem);
-    if (!r)
-        record->bytes = args->plan->brief.bytes;
-    return r;
-}
-
-/* All that costs something, in the order in which buffer_free() can tell what there is. */
+/* All that costs something, in the order in which buffer_free() can tell what there is. A buffer that nobody pays for
+ * has neither a home, which users wish for, nor a plan of its own. */
 static int acquire(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
                    struct problem *problem)
 {
     struct buffer_record *record = record_fresh(buffer);
     uint64_t bytes = args->pool ? args->plan->brief.bytes : 0;
-    int r;
+    int r = 0;
 
-    if (!args->account)
-        return acquire_stock(buffers, buffer, args, problem);
-    r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, bytes, problem);
+    if (args->account)
+        r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, bytes, problem);
     if (r || !args->pool)
         return r;
     r = new_plan(buffers, record, args->plan, problem);
     if (r)
         return r;
-    r = pool_charge(args->pool, args->plan, problem);
+    r = pool_charge(args->pool, args->plan, buffer_tally_state(buffer), problem);
     if (r)
         return r;
     record->bytes = bytes;
+    if (!args->account) {
+        assert(!record->plan);
+        return 0;
+    }
     buffers->bytes += bytes;
     if (args->flags & BUFFER_NO_ADDRESS)
         return 0;
@@ -170,6 +158,15 @@ static void set_owner(struct buffer_record *record, const struct buffer_args *ar
     record->pid = args->account ? (uint32_t)args->pid : 0;
 }
 
+/* Its bytes and what its pool counts, by what its record says now. */
+static void shift(struct buffers *buffers, const struct buffer *buffer, enum tally_state from, enum tally_state to)
+{
+    struct plan plan;
+
+    buffer_plan(buffers, buffer, &plan);
+    pool_shift(buffer_pool(buffers, buffer), &plan, from, to);
+}
+
 /* What acquire() took, as far as it got, and the object. */
 static void dispose(struct buffers *buffers, struct buffer *buffer)
 {
@@ -189,16 +186,9 @@ static void dispose(struct buffers *buffers, struct buffer *buffer)
         reservation_unplace(table_find(&buffers->reservations->table, record->reservation), &buffer->home);
     else
         arena_give(buffers->arena, &buffer->home);
-    if (record->bytes && buffer_is_unowned(buffer)) {
-        pool_unstock(buffer_pool(buffers, buffer), record->node, record->bytes);
-    } else if (record->bytes) {
-        struct plan plan;
-
-        buffer_plan(buffers, buffer, &plan);
-        if (buffer->charge.returning)
-            pool_unreturn(buffer_pool(buffers, buffer), &plan);
-        pool_uncharge(buffer_pool(buffers, buffer), &plan);
-        buffers->bytes -= record->bytes;
+    if (record->bytes) {
+        shift(buffers, buffer, buffer_tally_state(buffer), TALLY_NONE);
+        buffers->bytes -= buffer_is_unowned(buffer) ? 0 : record->bytes;
     }
     if (record->plan)
         table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
@@ -314,8 +304,6 @@ void buffer_unearmark(struct buffers *buffers, struct buffer *buffer)
 void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args)
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
-    struct pool *pool = buffer_pool(buffers, buffer);
-    struct plan plan;
 
     assert(record->state == BUFFER_STOCK && buffer->charge.account);
     audit_before(&buffers->audit, buffer);
@@ -323,9 +311,7 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct bu
     record->flags |= args->flags & BUFFER_NO_ADDRESS;
     record->address = args->flags & BUFFER_NO_ADDRESS ? 0 : buffer->home.start;
     record->state = BUFFER_LIVE;
-    pool_unstock(pool, record->node, record->bytes);
-    buffer_plan(buffers, buffer, &plan);
-    pool_recharge(pool, &plan);
+    shift(buffers, buffer, TALLY_STOCK, TALLY_USED);
     buffers->n_stock--;
     buffers->bytes += record->bytes;
     audit_after(&buffers->audit, buffer);
@@ -354,27 +340,23 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
     record->state = (uint8_t)state;
 }
 
-void buffer_return(struct buffers *buffers, struct buffer *buffer)
+void buffer_set_reclaiming(struct buffers *buffers, struct buffer *buffer, bool reclaiming)
 {
-    struct pool *pool = buffer_pool(buffers, buffer);
-    struct plan plan;
+    enum tally_state from = (enum tally_state)buffer->charge.state, to = reclaiming ? TALLY_RECLAIMING : TALLY_USED;
 
-    assert(buffer->record->state == BUFFER_ENDING && !buffer->charge.returning);
-    if (buffer_is_unowned(buffer))
-        return; /* all stock is, as it were */
+    assert(buffer->record->state == BUFFER_ENDING);
+    if (buffer_is_unowned(buffer) || from == to)
+        return;
     audit_before(&buffers->audit, buffer);
-    if (pool) {
-        buffer_plan(buffers, buffer, &plan);
-        pool_return(pool, &plan);
-    }
-    charge_return(&buffer->charge);
+    if (!buffer_is_foreign(buffer))
+        shift(buffers, buffer, from, to);
+    charge_shift(&buffer->charge, to);
     audit_after(&buffers->audit, buffer);
 }
 
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
-    struct pool *pool = buffer_pool(buffers, buffer);
 
     assert(record->state == BUFFER_ENDING && !record->plan && record->bytes > by);
     audit_before(&buffers->audit, buffer);
@@ -382,27 +364,8 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
     if (record->size > record->bytes)
         record->size = record->bytes;
     buffers->bytes -= by;
-    if (buffer->charge.returning)
-        pool_unreturn(pool, &(struct plan){.brief = {.bytes = by, .n_nodes = 1},
-                                           .nodes = {.node = {record->node}, .bytes = {by}}});
+    pool_lower(buffer_pool(buffers, buffer), record->node, buffer_tally_state(buffer), by);
     charge_lower(&buffer->charge, by);
-    pool_lower(pool, record->node, by);
-    audit_after(&buffers->audit, buffer);
-}
-
-void buffer_unreturn(struct buffers *buffers, struct buffer *buffer)
-{
-    struct pool *pool = buffer_pool(buffers, buffer);
-    struct plan plan;
-
-    if (!buffer->charge.returning)
-        return;
-    audit_before(&buffers->audit, buffer);
-    if (pool) {
-        buffer_plan(buffers, buffer, &plan);
-        pool_unreturn(pool, &plan);
-    }
-    charge_unreturn(&buffer->charge);
     audit_after(&buffers->audit, buffer);
 }
 
@@ -410,14 +373,10 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
                      uint64_t huge_bytes)
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
-    struct plan plan;
 
     assert(pool->pages == (enum pages)record->pages && pool->granule == buffer_granule(buffer));
     audit_before(&buffers->audit, buffer);
-    buffer_plan(buffers, buffer, &plan);
-    if (buffer->charge.returning)
-        pool_unreturn(buffer_pool(buffers, buffer), &plan);
-    pool_uncharge(buffer_pool(buffers, buffer), &plan);
+    shift(buffers, buffer, buffer_tally_state(buffer), TALLY_NONE);
     if (record->plan)
         table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
     record->plan = 0;
@@ -427,10 +386,7 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
     record->placement = PLACEMENT_BIND;
     record->flags |= BUFFER_STRICT;
     record->huge_bytes = huge_bytes;
-    buffer_plan(buffers, buffer, &plan);
-    pool_recharge(pool, &plan);
-    if (buffer->charge.returning)
-        pool_return(pool, &plan);
+    shift(buffers, buffer, TALLY_NONE, buffer_tally_state(buffer));
     audit_after(&buffers->audit, buffer);
 }
 

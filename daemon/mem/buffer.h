@@ -181,12 +181,11 @@ void buffer_unearmark(struct buffers *buffers, struct buffer *buffer);
 void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args);
 /* LIVE, DETACHED, ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
-/* It is ENDING, and nobody can keep its memory from coming back: those who wait for room may count on it. */
-void buffer_return(struct buffers *buffers, struct buffer *buffer);
+/* It is ENDING, and nobody can keep its memory from becoming free, so that those who wait for room may count on what is
+ * left of it; or they may not after all. */
+void buffer_set_reclaiming(struct buffers *buffers, struct buffer *buffer, bool reclaiming);
 /* So many bytes at its end have been given back, fewer than it has. For one that is ENDING, and on one node. */
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by);
-/* What is left of it is not on its way back after all. */
-void buffer_unreturn(struct buffers *buffers, struct buffer *buffer);
 /* All of it is on this node now and bound to it, and charged to this pool and node instead: never refused, so the room
  * must be there. */
 void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
@@ -225,6 +224,12 @@ static inline bool buffer_is_foreign(const struct buffer *buffer)
 static inline bool buffer_is_unowned(const struct buffer *buffer)
 {
     return buffer->record->charged_uid == (uid_t)-1;
+}
+
+/* How its bytes are charged to its pool. */
+static inline enum tally_state buffer_tally_state(const struct buffer *buffer)
+{
+    return buffer_is_unowned(buffer) ? TALLY_STOCK : (enum tally_state)buffer->charge.state;
 }
 
 static inline uint64_t buffer_granule(const struct buffer *buffer)

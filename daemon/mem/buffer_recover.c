@@ -146,14 +146,13 @@ static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool
     const struct buffer_record *record = buffer->record;
     struct plan plan;
 
-    if (buffer_is_unowned(buffer)) {
-        pool_restock(pool, record->node, record->bytes);
-        buffers->n_stock++;
-        return;
-    }
     if (pool) {
         buffer_plan(buffers, buffer, &plan);
-        pool_recharge(pool, &plan);
+        pool_shift(pool, &plan, TALLY_NONE, buffer_is_unowned(buffer) ? TALLY_STOCK : TALLY_USED);
+    }
+    if (buffer_is_unowned(buffer)) {
+        buffers->n_stock++;
+        return;
     }
     buffers->bytes += record->bytes;
     charge_restore(&buffer->charge, found->account, ACCOUNT_BYTES, record->bytes);

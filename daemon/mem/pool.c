@@ -15,6 +15,11 @@ static uint64_t left_of(uint64_t capacity, uint64_t used)
     return capacity > used ? capacity - used : 0;
 }
 
+static struct budget *budget_of(const struct pool *pool, uint32_t node)
+{
+    return &pool->pools->budgets[pool->purse][node];
+}
+
 bool pool_has_node(const struct pool *pool, uint32_t node)
 {
     for (uint32_t i = 0; i < pool->n_nodes; i++)
@@ -82,7 +87,7 @@ static const struct topology_node *roomiest_node(const struct pool *pool)
     for (uint32_t i = 0; i < pool->n_nodes; i++) {
         uint32_t node = pool->nodes[i];
         const struct budget *budget = pool_node_budget(pool, node);
-        uint64_t room = left_of(budget->capacity, budget->used);
+        uint64_t room = left_of(budget->capacity, tally_used(&budget->bytes));
         bool cpus = has_processors(topology, node), best_has = has_processors(topology, best);
 
         if (cpus != best_has ? cpus : room > most) {
@@ -176,45 +181,34 @@ static int choose_weights(struct plan_request *plan, const struct pool *pool,
     return 0;
 }
 
-/* NOW; were the stock given back; when all is back that is returning besides; if everything were free. */
-enum when { NOW, WITHOUT_STOCK, SOON, EVER };
-
-static uint64_t used_when(uint64_t used, uint64_t stock, uint64_t returning, enum when when)
+/*
+ * What counts as taken: these states, and those before them.
+ *     TALLY_STOCK       now
+ *     TALLY_RECLAIMING  were all stock given back
+ *     TALLY_USED        when all is free besides that is reclaiming
+ *     TALLY_NONE        if everything were free
+ */
+static uint64_t room_under_cap(const struct pool *pool, enum tally_state taken)
 {
-    switch (when) {
-    case NOW:
-        return used + stock;
-    case WITHOUT_STOCK:
-        return used;
-    case SOON:
-        return used - returning;
-    case EVER:
-        break;
-    }
-    return 0;
+    return left_of(pool->cap, tally_sum(&pool->bytes, taken));
 }
 
-static uint64_t room_under_cap(const struct pool *pool, enum when when)
-{
-    return left_of(pool->cap, used_when(pool->used, pool->stock, pool->returning, when));
-}
-
-static uint64_t room_on_node(const struct pool *pool, uint32_t node, enum when when)
+static uint64_t room_on_node(const struct pool *pool, uint32_t node, enum tally_state taken)
 {
     const struct budget *budget = pool_node_budget(pool, node);
 
-    return left_of(budget->capacity, used_when(budget->used, budget->stock, budget->returning, when));
+    return left_of(budget->capacity, tally_sum(&budget->bytes, taken));
 }
 
-static int make_plan(struct plan *ret, const struct pool *pool, const struct plan_request *plan, enum when when,
+static int make_plan(struct plan *ret, const struct pool *pool, const struct plan_request *plan, enum tally_state taken,
                      struct problem *problem)
 {
     uint64_t room[TOPOLOGY_NODES_MAX] = {0};
 
-    if (plan->bytes > room_under_cap(pool, when))
+    if (plan->bytes > room_under_cap(pool, taken))
         return STATUS_POOL_FULL;
     for (uint32_t i = 0; i < pool->n_nodes; i++)
-        room[pool->nodes[i]] = room_on_node(pool, pool->nodes[i], when);
+        room[pool->nodes[i]] = room_on_node(pool, pool->nodes[i], taken);
     return plan_make(ret, plan, room, problem);
 }
 
@@ -245,7 +239,7 @@ static int choose(struct plan_request *plan, const struct pool *pool, const stru
     return r ? r : choose_weights(plan, pool, request, problem);
 }
 
-static int plan_when(struct pool *pool, const struct pool_request *request, uint64_t size, enum when when,
+static int plan_with(struct pool *pool, const struct pool_request *request, uint64_t size, enum tally_state taken,
                      struct plan *ret, struct problem *problem)
 {
     struct plan_request plan;
@@ -254,10 +248,10 @@ static int plan_when(struct pool *pool, const struct pool_request *request, uint
 
     if (r)
         return r;
-    r = make_plan(ret, pool, &plan, when, problem);
+    r = make_plan(ret, pool, &plan, taken, problem);
     if (r != STATUS_POOL_FULL)
         return r;
-    r = make_plan(&unused, pool, &plan, EVER, problem);
+    r = make_plan(&unused, pool, &plan, TALLY_NONE, problem);
     if (r != STATUS_POOL_FULL)
         return r ? r : full(pool, plan.bytes, problem);
     return refuse(problem, STATUS_TOO_BIG,
@@ -270,13 +264,13 @@ static int plan_when(struct pool *pool, const struct pool_request *request, uint
 int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
               struct problem *problem)
 {
-    return plan_when(pool, request, size, NOW, ret, problem);
+    return plan_with(pool, request, size, TALLY_STOCK, ret, problem);
 }
 
 int pool_plan_without_stock(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
                             struct problem *problem)
 {
-    return plan_when(pool, request, size, WITHOUT_STOCK, ret, problem);
+    return plan_with(pool, request, size, TALLY_RECLAIMING, ret, problem);
 }
 
 uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, const struct plan *plan)
@@ -296,61 +290,29 @@ uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, 
     return most;
 }
 
-int pool_charge(struct pool *pool, const struct plan *plan, struct problem *problem)
+int pool_charge(struct pool *pool, const struct plan *plan, enum tally_state to, struct problem *problem)
 {
-    if (plan->brief.bytes > room_under_cap(pool, NOW))
+    if (plan->brief.bytes > room_under_cap(pool, TALLY_STOCK))
         return full(pool, plan->brief.bytes, problem);
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
-        if (plan->nodes.bytes[i] > room_on_node(pool, plan->nodes.node[i], NOW))
+        if (plan->nodes.bytes[i] > room_on_node(pool, plan->nodes.node[i], TALLY_STOCK))
             return full(pool, plan->brief.bytes, problem);
-    pool_recharge(pool, plan);
+    pool_shift(pool, plan, TALLY_NONE, to);
     return 0;
 }
 
-void pool_recharge(struct pool *pool, const struct plan *plan)
+void pool_shift(struct pool *pool, const struct plan *plan, enum tally_state from, enum tally_state to)
 {
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
-        pool->pools->budgets[pool->purse][plan->nodes.node[i]].used += plan->nodes.bytes[i];
-    pool->used += plan->brief.bytes;
-    pool->buffers++;
+        tally_shift(&budget_of(pool, plan->nodes.node[i])->bytes, from, to, plan->nodes.bytes[i]);
+    tally_shift(&pool->bytes, from, to, plan->brief.bytes);
+    tally_shift(&pool->buffers, from, to, 1);
 }
 
-void pool_uncharge(struct pool *pool, const struct plan *plan)
+void pool_lower(struct pool *pool, uint32_t node, enum tally_state from, uint64_t by)
 {
-    for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
-        struct budget *budget = &pool->pools->budgets[pool->purse][plan->nodes.node[i]];
-
-        assert(budget->used >= plan->nodes.bytes[i]);
-        budget->used -= plan->nodes.bytes[i];
-    }
-    assert(pool->used >= plan->brief.bytes && pool->buffers);
-    pool->used -= plan->brief.bytes;
-    pool->buffers--;
-}
-
-int pool_stock(struct pool *pool, uint32_t node, uint64_t bytes, struct problem *problem)
-{
-    if (bytes > room_under_cap(pool, NOW) || bytes > room_on_node(pool, node, NOW))
-        return full(pool, bytes, problem);
-    pool_restock(pool, node, bytes);
-    return 0;
-}
-
-void pool_restock(struct pool *pool, uint32_t node, uint64_t bytes)
-{
-    pool->pools->budgets[pool->purse][node].stock += bytes;
-    pool->stock += bytes;
-    pool->stock_buffers++;
-}
-
-void pool_unstock(struct pool *pool, uint32_t node, uint64_t bytes)
-{
-    struct budget *budget = &pool->pools->budgets[pool->purse][node];
-
-    assert(budget->stock >= bytes && pool->stock >= bytes && pool->stock_buffers);
-    budget->stock -= bytes;
-    pool->stock -= bytes;
-    pool->stock_buffers--;
+    tally_shift(&budget_of(pool, node)->bytes, from, TALLY_NONE, by);
+    tally_shift(&pool->bytes, from, TALLY_NONE, by);
 }
 
 uint64_t pool_most_stock(const struct pool *pool)
@@ -362,79 +324,46 @@ uint64_t pool_most_stock(const struct pool *pool)
     return most->percent ? percent_of(pool_capacity(pool), most->percent) : most->bytes;
 }
 
-void pool_lower(struct pool *pool, uint32_t node, uint64_t by)
-{
-    struct budget *budget = &pool->pools->budgets[pool->purse][node];
-
-    assert(budget->used >= by && pool->used >= by);
-    budget->used -= by;
-    pool->used -= by;
-}
-
 int pool_keep_room(const struct pool_room *room, struct problem *problem)
 {
     struct pool *pool = room->pool;
-    struct budget *budget = &pool->pools->budgets[pool->purse][room->node];
 
-    if (room->on_node > room_on_node(pool, room->node, NOW))
+    if (room->on_node > room_on_node(pool, room->node, TALLY_STOCK))
         return refuse(problem, STATUS_POOL_FULL,
                       "node %u has no room for %llu bytes more now (%llu bytes available); release something there, or "
                       "use another node",
                       room->node, (unsigned long long)room->on_node,
-                      (unsigned long long)room_on_node(pool, room->node, NOW));
-    if (room->in_pool > room_under_cap(pool, NOW))
+                      (unsigned long long)room_on_node(pool, room->node, TALLY_STOCK));
+    if (room->in_pool > room_under_cap(pool, TALLY_STOCK))
         return full(pool, room->in_pool, problem);
-    budget->used += room->on_node;
-    pool->used += room->in_pool;
+    tally_shift(&budget_of(pool, room->node)->bytes, TALLY_NONE, TALLY_USED, room->on_node);
+    tally_shift(&pool->bytes, TALLY_NONE, TALLY_USED, room->in_pool);
     return 0;
 }
 
 void pool_give_room(const struct pool_room *room)
 {
-    struct pool *pool = room->pool;
-    struct budget *budget = &pool->pools->budgets[pool->purse][room->node];
-
-    assert(budget->used >= room->on_node && pool->used >= room->in_pool);
-    budget->used -= room->on_node;
-    pool->used -= room->in_pool;
+    tally_shift(&budget_of(room->pool, room->node)->bytes, TALLY_USED, TALLY_NONE, room->on_node);
+    tally_shift(&room->pool->bytes, TALLY_USED, TALLY_NONE, room->in_pool);
 }
 
-static bool has_room(const struct pool_room *room, enum when when)
+static bool has_room(const struct pool_room *room, enum tally_state taken)
 {
-    return room->on_node <= room_on_node(room->pool, room->node, when) &&
-           room->in_pool <= room_under_cap(room->pool, when);
+    return room->on_node <= room_on_node(room->pool, room->node, taken) &&
+           room->in_pool <= room_under_cap(room->pool, taken);
 }
 
 bool pool_room_returns(const struct pool_room *room)
 {
-    return !has_room(room, NOW) && has_room(room, SOON);
+    return !has_room(room, TALLY_STOCK) && has_room(room, TALLY_USED);
 }
 
-void pool_return(struct pool *pool, const struct plan *plan)
-{
-    for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
-        pool->pools->budgets[pool->purse][plan->nodes.node[i]].returning += plan->nodes.bytes[i];
-    pool->returning += plan->brief.bytes;
-}
-
-void pool_unreturn(struct pool *pool, const struct plan *plan)
-{
-    for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
-        struct budget *budget = &pool->pools->budgets[pool->purse][plan->nodes.node[i]];
-
-        assert(budget->returning >= plan->nodes.bytes[i]);
-        budget->returning -= plan->nodes.bytes[i];
-    }
-    assert(pool->returning >= plan->brief.bytes);
-    pool->returning -= plan->brief.bytes;
-}
-
-bool pool_is_returning(const struct pool *pool)
+bool pool_is_reclaiming(const struct pool *pool)
 {
     for (uint32_t i = 0; i < pool->n_nodes; i++) {
         const struct budget *budget = pool_node_budget(pool, pool->nodes[i]);
 
-        if (budget->returning || budget->stock)
+        if (budget->bytes.in[TALLY_RECLAIMING] || budget->bytes.in[TALLY_STOCK])
             return true;
     }
     return false;
@@ -445,27 +374,27 @@ bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint6
     struct plan_request plan;
     struct plan unused;
 
-    return !choose(&plan, pool, request, size, NULL) && !make_plan(&unused, pool, &plan, SOON, NULL);
+    return !choose(&plan, pool, request, size, NULL) && !make_plan(&unused, pool, &plan, TALLY_USED, NULL);
 }
 
 /* In whole granules, of which alone there are buffers. */
-static uint64_t available(const struct pool *pool, enum when when)
+static uint64_t available(const struct pool *pool, enum tally_state taken)
 {
-    uint64_t sum = 0, cap = align_down(room_under_cap(pool, when), pool->granule);
+    uint64_t sum = 0, cap = align_down(room_under_cap(pool, taken), pool->granule);
 
     for (uint32_t i = 0; i < pool->n_nodes; i++)
-        sum += align_down(room_on_node(pool, pool->nodes[i], when), pool->granule);
+        sum += align_down(room_on_node(pool, pool->nodes[i], taken), pool->granule);
     return sum < cap ? sum : cap;
 }
 
 uint64_t pool_available(const struct pool *pool)
 {
-    return available(pool, WITHOUT_STOCK);
+    return available(pool, TALLY_RECLAIMING);
 }
 
 uint64_t pool_available_soon(const struct pool *pool)
 {
-    return available(pool, SOON);
+    return available(pool, TALLY_USED);
 }
 
 uint64_t pool_largest_soon(struct pool *pool)
@@ -499,5 +428,5 @@ uint64_t pool_capacity(const struct pool *pool)
 
 const struct budget *pool_node_budget(const struct pool *pool, uint32_t node)
 {
-    return &pool->pools->budgets[pool->purse][node];
+    return budget_of(pool, node);
 }

@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "account/account.h"
 #include "base/cleanup.h"
 #include "base/problem.h"
 #include "mem/placement.h"
@@ -65,9 +66,7 @@ struct pools_config {
 
 struct budget {
     uint64_t capacity;
-    uint64_t used;
-    uint64_t returning; /* of that: certain to be free soon */
-    uint64_t stock;     /* besides: made ahead, and given back when somebody needs the room */
+    struct tally bytes;
 };
 
 struct ledger;
@@ -92,12 +91,9 @@ struct pool {
     bool declared;    /* by the configuration, not made by itself */
     uint32_t purse;   /* which of a node's budgets: 0 for base pages and THP, else 1 + index of the size */
     uint64_t cap;     /* UINT64_MAX: none of its own */
-    uint64_t used;    /* the sum of its buffers' bytes */
-    uint64_t returning; /* of that */
-    uint64_t stock;     /* besides, as of a budget … */
-    uint64_t stock_buffers; /* … in how many */
+    struct tally bytes;   /* the sum of its buffers' bytes, … */
+    struct tally buffers; /* … and how many they are */
     struct pool_capacity most_stock;
-    uint64_t buffers; /* how many */
 };
 
 /* What an allocation asks for; strings and arrays are borrowed. */
@@ -197,21 +193,13 @@ int pool_plan_without_stock(struct pool *pool, const struct pool_request *reques
 /* How far down in that order the last of the plan's nodes is; 0 = all of it is on the first. */
 uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, const struct plan *plan);
 
-/* All or nothing, for the pool and every node of the plan. POOL_FULL if others were faster. */
-int pool_charge(struct pool *pool, const struct plan *plan, struct problem *problem);
-/* The same for a buffer that exists already, from a record of it: never refused, even over the capacity. */
-void pool_recharge(struct pool *pool, const struct plan *plan);
-void pool_uncharge(struct pool *pool, const struct plan *plan);
-/* What is charged by this plan is on its way back; and: it is not, or no longer so much. */
-void pool_return(struct pool *pool, const struct plan *plan);
-void pool_unreturn(struct pool *pool, const struct plan *plan);
-/* A buffer has so much less on this node. */
-void pool_lower(struct pool *pool, uint32_t node, uint64_t by);
+/* A new buffer, all or nothing, for the pool and every node of the plan. POOL_FULL if others were faster. */
+int pool_charge(struct pool *pool, const struct plan *plan, enum tally_state to, struct problem *problem);
+/* A buffer that exists goes from one state to the other. It is never refused, even over the capacity. */
+void pool_shift(struct pool *pool, const struct plan *plan, enum tally_state from, enum tally_state to);
+/* A buffer in this state has so much less on this node. */
+void pool_lower(struct pool *pool, uint32_t node, enum tally_state from, uint64_t by);
 
-/* What is made ahead, on one node: POOL_FULL; never refused, since it exists already; and it is no stock any more. */
-int pool_stock(struct pool *pool, uint32_t node, uint64_t bytes, struct problem *problem);
-void pool_restock(struct pool *pool, uint32_t node, uint64_t bytes);
-void pool_unstock(struct pool *pool, uint32_t node, uint64_t bytes);
 /* The most stock that it may have; 0 = none. */
 uint64_t pool_most_stock(const struct pool *pool);
 
@@ -226,12 +214,12 @@ struct pool_room {
 /* POOL_FULL. */
 int pool_keep_room(const struct pool_room *room, struct problem *problem);
 void pool_give_room(const struct pool_room *room);
-/* Is it not there now, but would be if all were back that is returning? */
+/* Is it not there now, but would be if all were free that is reclaiming? */
 bool pool_room_returns(const struct pool_room *room);
 
-/* Is anything on its way back that a buffer of this pool could have? */
-bool pool_is_returning(const struct pool *pool);
-/* Would a buffer have a place if all were back that is returning, and all stock? */
+/* Is anything reclaiming, or in stock, that a buffer of this pool could have? */
+bool pool_is_reclaiming(const struct pool *pool);
+/* Would a buffer have a place if all were free that is reclaiming or in stock? */
 bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint64_t size);
 /* How large could one buffer be then, placed as the pool has it; and how much could several have together? */
 uint64_t pool_largest_soon(struct pool *pool);

@@ -187,18 +187,18 @@ void pools_recovered(struct pools *pools)
     struct pool_object *entry;
 
     while ((entry = table_next(&pools->records, &cursor, &budget)))
-        if (entry->pool->retired && !entry->pool->buffers && !entry->pool->stock)
+        if (entry->pool->retired && !tally_sum(&entry->pool->buffers, TALLY_STOCK))
             table_free(&pools->records, entry);
     for (uint32_t i = 0; i < pools->n_retired; i++) {
         struct pool *pool = pools->retired[i];
 
-        if (!pool->buffers && !pool->stock) {
+        if (!tally_sum(&pool->buffers, TALLY_STOCK)) {
             drop_retired(pools, pool);
             continue;
         }
-        if (pool->buffers)
+        if (tally_used(&pool->buffers))
             log_warning("pool %s is not as it was: %llu bytes in %llu buffers remain of the former one", pool->name,
-                        (unsigned long long)pool->used, (unsigned long long)pool->buffers);
+                        (unsigned long long)tally_used(&pool->bytes), (unsigned long long)tally_used(&pool->buffers));
         pool->index = pools->n_pools + n;
         pools->retired[n++] = pool;
     }

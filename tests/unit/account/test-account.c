@@ -55,7 +55,7 @@ static void test_limit_is_reached_and_not_passed(void **state)
     charge_deinit(&a);
     charge_deinit(&a);
     charge_deinit(&b);
-    assert_int_equal(user->used[ACCOUNT_BUFFERS], 0);
+    assert_int_equal(account_used(user, ACCOUNT_BUFFERS), 0);
     account_unref(user);
 }
 
@@ -67,9 +67,9 @@ static void test_overflow_is_over_the_limit(void **state)
     assert_int_equal(account_of_user(&accounts, 1, &user, NULL), 0);
     assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, UINT64_MAX, NULL), STATUS_LIMIT);
     assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, CHARGE_MAX + 1, NULL), STATUS_LIMIT);
-    assert_int_equal(user->used[ACCOUNT_BYTES], 0);
+    assert_int_equal(account_used(user, ACCOUNT_BYTES), 0);
     assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, CHARGE_MAX, NULL), 0);
-    assert_int_equal(user->used[ACCOUNT_BYTES], CHARGE_MAX);
+    assert_int_equal(account_used(user, ACCOUNT_BYTES), CHARGE_MAX);
     charge_deinit(&charge);
     assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, 0, NULL), 0);
     charge_deinit(&charge);
@@ -95,9 +95,9 @@ static void test_session_is_part_of_its_user(void **state)
     assert_int_equal(account_left(two, ACCOUNT_TOKENS), 4);
     assert_int_equal(charge_init(&charges[1], two, ACCOUNT_TOKENS, 5, &problem), STATUS_LIMIT);
     assert_non_null(strstr(problem.sentence, "uid_tokens"));
-    assert_int_equal(two->used[ACCOUNT_TOKENS], 0);
+    assert_int_equal(account_used(two, ACCOUNT_TOKENS), 0);
     assert_int_equal(charge_init(&charges[1], two, ACCOUNT_TOKENS, 4, NULL), 0);
-    assert_int_equal(account_find(&accounts, 7)->used[ACCOUNT_TOKENS], 10);
+    assert_int_equal(account_used(account_find(&accounts, 7), ACCOUNT_TOKENS), 10);
     /* the number of sessions is the user's only */
     for (int i = 0; i < 2; i++)
         assert_int_equal(charge_init(&charges[2 + i], two, ACCOUNT_SESSIONS, 5, NULL), 0);
@@ -117,7 +117,7 @@ static void test_account_lives_as_long_as_its_charges(void **state)
     assert_int_equal(charge_init(&charge, session, ACCOUNT_BYTES, 4096, NULL), 0);
     /* the session ends; what it made goes on, and is still its user's */
     account_unref(session);
-    assert_int_equal(account_find(&accounts, 7)->used[ACCOUNT_BYTES], 4096);
+    assert_int_equal(account_used(account_find(&accounts, 7), ACCOUNT_BYTES), 4096);
     charge_deinit(&charge);
     assert_null(account_find(&accounts, 7));
 }
@@ -134,16 +134,16 @@ static void test_I5_charge_moves_over_the_limit(void **state)
     assert_int_equal(charge_init(&charge, from, ACCOUNT_BYTES, 100, NULL), 0);
     assert_int_equal(charge_init(&more, to, ACCOUNT_BYTES, 60, NULL), 0);
     charge_move(&charge, to);
-    assert_int_equal(from->used[ACCOUNT_BYTES], 0);
-    assert_int_equal(to->used[ACCOUNT_BYTES], 160);
-    assert_int_equal(account_user(to)->used[ACCOUNT_BYTES], 160);
+    assert_int_equal(account_used(from, ACCOUNT_BYTES), 0);
+    assert_int_equal(account_used(to, ACCOUNT_BYTES), 160);
+    assert_int_equal(account_used(account_user(to), ACCOUNT_BYTES), 160);
     assert_int_equal(account_left(to, ACCOUNT_BYTES), 0);
     charge_deinit(&more);
     assert_int_equal(charge_init(&more, to, ACCOUNT_BYTES, 1, NULL), STATUS_LIMIT);
     /* to where it is, with nothing else that keeps the account */
     account_unref(to);
     charge_move(&charge, charge.account);
-    assert_int_equal(account_find(&accounts, 2)->used[ACCOUNT_BYTES], 100);
+    assert_int_equal(account_used(account_find(&accounts, 2), ACCOUNT_BYTES), 100);
     charge_deinit(&charge);
     account_unref(from);
 }
@@ -157,7 +157,7 @@ static void test_I7_lower_limit_takes_nothing_away(void **state)
     assert_int_equal(account_of_user(&accounts, 1, &user, NULL), 0);
     assert_int_equal(charge_init(&charge, user, ACCOUNT_BYTES, 100, NULL), 0);
     limits(50, 50);
-    assert_int_equal(user->used[ACCOUNT_BYTES], 100);
+    assert_int_equal(account_used(user, ACCOUNT_BYTES), 100);
     assert_int_equal(account_left(user, ACCOUNT_BYTES), 0);
     assert_int_equal(charge_init(&more, user, ACCOUNT_BYTES, 1, NULL), STATUS_LIMIT);
     charge_deinit(&charge);
@@ -167,7 +167,7 @@ static void test_I7_lower_limit_takes_nothing_away(void **state)
 }
 
 /* What returns is charged until it is back, and is counted as left before. */
-static void test_returning_is_left_and_not_free(void **state)
+static void test_reclaiming_is_left_and_not_free(void **state)
 {
     struct charge charge = CHARGE_NULL, more = CHARGE_NULL;
     struct account *session, *to;
@@ -177,25 +177,25 @@ static void test_returning_is_left_and_not_free(void **state)
     assert_int_equal(account_new_session(&accounts, 1, &to, NULL), 0);
     assert_int_equal(charge_init(&charge, session, ACCOUNT_BYTES, 80, NULL), 0);
     assert_int_equal(account_left(session, ACCOUNT_BYTES), 0);
-    charge_return(&charge);
-    charge_return(&charge);
+    charge_shift(&charge, TALLY_RECLAIMING);
+    charge_shift(&charge, TALLY_RECLAIMING);
     assert_int_equal(account_left(session, ACCOUNT_BYTES), 80);
     assert_int_equal(account_left(account_user(session), ACCOUNT_BYTES), 100);
     assert_int_equal(charge_init(&more, session, ACCOUNT_BYTES, 1, NULL), STATUS_LIMIT);
     charge_lower(&charge, 30);
-    assert_int_equal(session->returning[ACCOUNT_BYTES], 50);
+    assert_int_equal(session->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 50);
     assert_int_equal(charge_init(&more, session, ACCOUNT_BYTES, 10, NULL), 0);
     assert_int_equal(account_left(session, ACCOUNT_BYTES), 70);
     charge_move(&charge, to);
-    assert_int_equal(session->returning[ACCOUNT_BYTES], 0);
-    assert_int_equal(to->returning[ACCOUNT_BYTES], 50);
-    assert_int_equal(account_user(to)->returning[ACCOUNT_BYTES], 50);
+    assert_int_equal(session->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 0);
+    assert_int_equal(to->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 50);
+    assert_int_equal(account_user(to)->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 50);
     charge_deinit(&charge);
-    assert_int_equal(account_user(to)->returning[ACCOUNT_BYTES], 0);
+    assert_int_equal(account_user(to)->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 0);
     assert_int_equal(account_left(to, ACCOUNT_BYTES), 80);
     /* and a charge that is made anew does not return */
     assert_int_equal(charge_init(&charge, session, ACCOUNT_BYTES, 10, NULL), 0);
-    assert_int_equal(session->returning[ACCOUNT_BYTES], 0);
+    assert_int_equal(session->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 0);
     charge_deinit(&charge);
     charge_deinit(&more);
     account_unref(to);
@@ -218,25 +218,25 @@ static void test_charge_counts_its_thing(void **state)
     assert_int_equal(account_new_session(&accounts, 1, &two, NULL), 0);
     assert_int_equal(charge_init(&bytes, one, ACCOUNT_BYTES, 4096, NULL), 0);
     assert_int_equal(charge_init(&addresses, one, ACCOUNT_ADDRESSES, 8192, NULL), 0);
-    assert_int_equal(one->used[ACCOUNT_BUFFERS], 1);
-    assert_int_equal(one->used[ACCOUNT_RESERVATIONS], 1);
+    assert_int_equal(account_used(one, ACCOUNT_BUFFERS), 1);
+    assert_int_equal(account_used(one, ACCOUNT_RESERVATIONS), 1);
     /* one of no bytes is one nevertheless, and what is refused is not counted */
     assert_int_equal(charge_init(&more, one, ACCOUNT_BYTES, 0, &problem), STATUS_LIMIT);
     assert_non_null(strstr(problem.sentence, "session_buffers"));
-    assert_int_equal(account_user(one)->used[ACCOUNT_BUFFERS], 1);
-    charge_return(&bytes);
+    assert_int_equal(account_used(account_user(one), ACCOUNT_BUFFERS), 1);
+    charge_shift(&bytes, TALLY_RECLAIMING);
     charge_lower(&bytes, 4095);
     assert_int_equal(account_left(one, ACCOUNT_BUFFERS), 1);
     charge_move(&bytes, two);
-    assert_int_equal(one->used[ACCOUNT_BUFFERS], 0);
-    assert_int_equal(one->returning[ACCOUNT_BUFFERS], 0);
-    assert_int_equal(two->used[ACCOUNT_BUFFERS], 1);
-    assert_int_equal(two->returning[ACCOUNT_BUFFERS], 1);
+    assert_int_equal(account_used(one, ACCOUNT_BUFFERS), 0);
+    assert_int_equal(one->tallies[ACCOUNT_BUFFERS].in[TALLY_RECLAIMING], 0);
+    assert_int_equal(account_used(two, ACCOUNT_BUFFERS), 1);
+    assert_int_equal(two->tallies[ACCOUNT_BUFFERS].in[TALLY_RECLAIMING], 1);
     charge_deinit(&bytes);
     charge_deinit(&addresses);
-    assert_int_equal(account_user(one)->used[ACCOUNT_BUFFERS], 0);
-    assert_int_equal(account_user(one)->returning[ACCOUNT_BUFFERS], 0);
-    assert_int_equal(account_user(one)->used[ACCOUNT_RESERVATIONS], 0);
+    assert_int_equal(account_used(account_user(one), ACCOUNT_BUFFERS), 0);
+    assert_int_equal(account_user(one)->tallies[ACCOUNT_BUFFERS].in[TALLY_RECLAIMING], 0);
+    assert_int_equal(account_used(account_user(one), ACCOUNT_RESERVATIONS), 0);
     account_unref(one);
     account_unref(two);
 }
@@ -290,7 +290,7 @@ static void test_I5_sums_are_exact(void **state)
         charge = &charges[random % N_CHARGES];
         owner = owners[(random >> 10) % N_OWNERS];
         for (uid_t uid = 0; uid < N_USERS; uid++)
-            before += account_find(&accounts, uid)->used[ACCOUNT_BYTES];
+            before += account_used(account_find(&accounts, uid), ACCOUNT_BYTES);
         if (!charge->account) {
             uint64_t amount = random >> 20 & 1023;
             int r = charge_init(charge, owner, ACCOUNT_BYTES, amount, NULL);
@@ -304,7 +304,7 @@ static void test_I5_sums_are_exact(void **state)
             charge_deinit(charge);
         }
         for (uid_t uid = 0; uid < N_USERS; uid++)
-            after += account_find(&accounts, uid)->used[ACCOUNT_BYTES];
+            after += account_used(account_find(&accounts, uid), ACCOUNT_BYTES);
         assert_int_equal(before, after);
         if (round % 1000 == 0) {
             uint64_t sums[N_USERS] = {0};
@@ -313,7 +313,7 @@ static void test_I5_sums_are_exact(void **state)
                 if (charges[i].account)
                     sums[charges[i].account->uid] += charges[i].amount;
             for (uid_t uid = 0; uid < N_USERS; uid++)
-                assert_int_equal(sums[uid], account_find(&accounts, uid)->used[ACCOUNT_BYTES]);
+                assert_int_equal(sums[uid], account_used(account_find(&accounts, uid), ACCOUNT_BYTES));
         }
     }
     for (unsigned i = 0; i < N_CHARGES; i++)
@@ -332,7 +332,7 @@ int main(void)
         T(test_account_lives_as_long_as_its_charges),
         T(test_I5_charge_moves_over_the_limit),
         T(test_I7_lower_limit_takes_nothing_away),
-        T(test_returning_is_left_and_not_free),
+        T(test_reclaiming_is_left_and_not_free),
         T(test_charge_counts_its_thing),
         T(test_walk),
         T(test_I5_sums_are_exact),

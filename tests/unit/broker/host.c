@@ -221,8 +221,8 @@ void host_stop(void)
     host.work = work_free(host.work);
     /* What the broker had is given back in full: nothing of its pools is used. */
     for (uint32_t i = 0; i < pools_count(host.pools); i++) {
-        assert_int_equal(pools_get(host.pools, i)->used, 0);
-        assert_int_equal(pools_get(host.pools, i)->stock, 0);
+        assert_int_equal(tally_used(&pools_get(host.pools, i)->bytes), 0);
+        assert_int_equal(pools_get(host.pools, i)->bytes.in[TALLY_STOCK], 0);
     }
     host.pools = pools_free(host.pools);
     free(host.topology);
@@ -496,7 +496,7 @@ uint64_t host_used(void)
     uint64_t used = 0;
 
     for (uint32_t i = 0; i < pools_count(host.pools); i++)
-        used += pools_get(host.pools, i)->used;
+        used += tally_used(&pools_get(host.pools, i)->bytes);
     return used;
 }
 
@@ -505,7 +505,7 @@ uint64_t host_stock(void)
     uint64_t stock = 0;
 
     for (uint32_t i = 0; i < pools_count(host.pools); i++)
-        stock += pools_get(host.pools, i)->stock;
+        stock += pools_get(host.pools, i)->bytes.in[TALLY_STOCK];
     return stock;
 }
 

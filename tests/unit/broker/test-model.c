@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "account/account.h"
-#include "mem/pool.h"
+#include "mem/pools.h"
 #include "tests/support/fd.h"
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
@@ -245,20 +245,28 @@ static void I5_a_sum_that_is_wrong_is_found(void **state)
     assert_int_equal(host_check(admin), 0);
     assert_int_equal(CALL(other, op_check, &result), STATUS_NOT_ADMIN);
     for (uint32_t i = 0; i < pools_count(host.pools); i++)
-        if (pools_get(host.pools, i)->used)
+        if (tally_used(&pools_get(host.pools, i)->bytes))
             pool = pools_get(host.pools, i);
     assert_non_null(pool);
-    pool->used++;
-    assert_int_equal(CALL(admin, op_check, &result), 0);
-    assert_int_equal(result.faults, 1);
-    assert_int_equal(result.n_sentences, 1);
-    assert_non_null(strstr(result.sentences[0], pool->name));
-    pool->used--;
+    for (unsigned i = TALLY_USED; i < TALLY_STATES; i++) {
+        struct tally *tallies[] = {&pool->bytes, &pool->buffers,
+                                   &host.pools->budgets[pool->purse][pool->nodes[0]].bytes};
+
+        for (unsigned k = 0; k < 3; k++) {
+            tallies[k]->in[i]++;
+            assert_int_equal(CALL(admin, op_check, &result), 0);
+            /* several pools have the node's budget */
+            assert_true(result.faults == 1 || (k == 2 && result.faults));
+            assert_int_equal(result.n_sentences, result.faults);
+            assert_non_null(strstr(result.sentences[0], k < 2 ? pool->name : "node 0"));
+            tallies[k]->in[i]--;
+        }
+    }
     account = broker_session_account(host.broker, admin);
-    account->used[ACCOUNT_BYTES] -= 4096;
+    account->tallies[ACCOUNT_BYTES].in[TALLY_USED] -= 4096;
     assert_int_equal(CALL(admin, op_check, &result), 0);
     assert_int_equal(result.faults, 1);
-    account->used[ACCOUNT_BYTES] += 4096;
+    account->tallies[ACCOUNT_BYTES].in[TALLY_USED] += 4096;
     assert_int_equal(host_check(admin), 0);
 }
 

@@ -54,12 +54,12 @@ static int teardown(void **state)
 
 static uint64_t node_used(uint32_t node)
 {
-    return pools_node_budget(host.pools, node)->used;
+    return tally_used(&pools_node_budget(host.pools, node)->bytes);
 }
 
 static uint64_t pool_used(const char *name)
 {
-    return pools_by_name(host.pools, name)->used;
+    return tally_used(&pools_by_name(host.pools, name)->bytes);
 }
 
 /* Where it lies and what it costs; the other node has nothing. */

@@ -76,7 +76,7 @@ static uint64_t used(enum pages pages)
 
     for (uint32_t i = 0; i < pools_count(host.pools); i++)
         if (pools_get(host.pools, i)->pages == pages)
-            sum += pools_get(host.pools, i)->used;
+            sum += tally_used(&pools_get(host.pools, i)->bytes);
     return sum;
 }
 

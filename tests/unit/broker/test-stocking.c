@@ -300,12 +300,13 @@ static void I5_who_waits_for_the_rest_of_his_batch_pays_for_all(void **state)
     host.limits.user[ACCOUNT_BUFFERS] = MEMORYD_BATCH_MAX;
     broker_set_limits(host.broker, &host.limits);
     begin_large_batch(&call, session, &opened);
-    assert_int_equal(broker_session_account(host.broker, session)->used[ACCOUNT_BUFFERS], MEMORYD_BATCH_MAX);
-    assert_int_equal(broker_session_account(host.broker, session)->used[ACCOUNT_BYTES], MEMORYD_BATCH_MAX * SIZE);
+    assert_int_equal(account_used(broker_session_account(host.broker, session), ACCOUNT_BUFFERS), MEMORYD_BATCH_MAX);
+    assert_int_equal(account_used(broker_session_account(host.broker, session), ACCOUNT_BYTES),
+                     MEMORYD_BATCH_MAX * SIZE);
     assert_int_equal(host_alloc(session, SIZE, 0, &id), STATUS_LIMIT);
     assert_int_equal(call_finish(&call, OP_PENDING), 0);
     assert_int_equal(opened.n, MEMORYD_BATCH_MAX);
-    assert_int_equal(broker_session_account(host.broker, session)->used[ACCOUNT_BUFFERS], MEMORYD_BATCH_MAX);
+    assert_int_equal(account_used(broker_session_account(host.broker, session), ACCOUNT_BUFFERS), MEMORYD_BATCH_MAX);
     assert_int_equal(host_check(session), 0);
 }
 
@@ -407,7 +408,7 @@ static void I5_stock_belongs_to_nobody(void **state)
     assert_int_equal(status.buffers, 0);
     assert_int_equal(status.buffers_detached, 0);
     assert_int_equal(status.bytes, 0);
-    assert_int_equal(broker_session_account(host.broker, session)->used[ACCOUNT_BUFFERS], 0);
+    assert_int_equal(account_used(broker_session_account(host.broker, session), ACCOUNT_BUFFERS), 0);
     before = host_stock();
     for (uint64_t id = 1; id < 100; id++) {
         assert_int_not_equal(host_info(session, id, &info), 0);
@@ -526,8 +527,8 @@ static void have_stock_near(uint64_t session, uint32_t node)
     }
     wait_for_stock(SIZE);
     assert_true(HOST_UNTIL(!host_used()));
-    assert_true(pools_node_budget(host.pools, node)->stock);
-    assert_false(pools_node_budget(host.pools, !node)->stock);
+    assert_true(pools_node_budget(host.pools, node)->bytes.in[TALLY_STOCK]);
+    assert_false(pools_node_budget(host.pools, !node)->bytes.in[TALLY_STOCK]);
 }
 
 static void stock_of_another_node_is_not_taken(void **state)
@@ -561,7 +562,7 @@ static void stock_is_drained_before_an_alloc_goes_to_another_node(void **state)
     for (uint32_t node = 0; node < 2; node++) {
         have_stock_near(session, node);
         assert_int_equal(take_near(session, node, HOST_POOL_BYTES, &id), node);
-        assert_int_equal(pools_node_budget(host.pools, node)->stock, 0);
+        assert_int_equal(pools_node_budget(host.pools, node)->bytes.in[TALLY_STOCK], 0);
         assert_int_equal(host_check(session), 0);
         assert_int_equal(host_release(session, id), 0);
         assert_true(HOST_UNTIL(!host_used() && !host_stock() && !work_pending(host.work)));

@@ -60,9 +60,9 @@ static inline int state_setup(void **unused)
 static inline int state_teardown(void **unused)
 {
     (void)unused;
-    assert_int_equal(s.pool->used, 0);
-    assert_int_equal(pools_node_budget(s.pools, 0)->used, 0);
-    assert_int_equal(pools_node_budget(s.pools, 1)->used, 0);
+    assert_int_equal(tally_used(&s.pool->bytes), 0);
+    assert_int_equal(tally_used(&pools_node_budget(s.pools, 0)->bytes), 0);
+    assert_int_equal(tally_used(&pools_node_budget(s.pools, 1)->bytes), 0);
     assert_true(list_is_empty(&s.in_session));
     buffers_deinit(&s.buffers);
     reservations_deinit(&s.reservations);

@@ -33,9 +33,9 @@ static void test_takes_and_gives_back(void **state)
     assert_int_equal(buffer->record->charged_session, 99);
     assert_int_equal(buffer_granule(buffer), STATE_PAGE);
     assert_ptr_equal(buffer_pool(&s.buffers, buffer), s.pool);
-    assert_int_equal(s.account->used[ACCOUNT_BYTES], 8192);
-    assert_int_equal(s.account->used[ACCOUNT_BUFFERS], 1);
-    assert_int_equal(s.pool->used, 8192);
+    assert_int_equal(account_used(s.account, ACCOUNT_BYTES), 8192);
+    assert_int_equal(account_used(s.account, ACCOUNT_BUFFERS), 1);
+    assert_int_equal(tally_used(&s.pool->bytes), 8192);
     assert_int_equal(s.arena.used, 8192);
     assert_int_equal(s.buffers.bytes, 8192);
     buffer_plan(&s.buffers, buffer, &plan);
@@ -53,7 +53,7 @@ static void test_takes_and_gives_back(void **state)
     assert_null(buffer_free(&s.buffers, buffer));
     /* T was the buffer's */
     assert_errno(fcntl(fd, F_GETFD), EBADF);
-    assert_int_equal(s.account->used[ACCOUNT_BYTES], 0);
+    assert_int_equal(account_used(s.account, ACCOUNT_BYTES), 0);
     assert_int_equal(s.arena.used, 0);
 }
 
@@ -74,9 +74,9 @@ static void test_I5_failure_takes_nothing(void **state)
     assert_null(none);
     assert_int_equal(table_count(&s.buffers.table), 1);
     assert_int_equal(table_count(&s.buffers.plans), 0);
-    assert_int_equal(s.account->used[ACCOUNT_BYTES], 4096);
-    assert_int_equal(s.account->used[ACCOUNT_BUFFERS], 1);
-    assert_int_equal(s.pool->used, 4096);
+    assert_int_equal(account_used(s.account, ACCOUNT_BYTES), 4096);
+    assert_int_equal(account_used(s.account, ACCOUNT_BUFFERS), 1);
+    assert_int_equal(tally_used(&s.pool->bytes), 4096);
     assert_int_equal(s.buffers.bytes, 4096);
     buffer_free(&s.buffers, buffer);
 }
@@ -95,8 +95,8 @@ static void test_plan_of_several_nodes_is_kept(void **state)
     assert_int_equal(plan.nodes.node[0], 0);
     assert_int_equal(plan.nodes.node[1], 1);
     assert_int_equal(plan.nodes.bytes[0] + plan.nodes.bytes[1], 10 * STATE_PAGE);
-    assert_int_equal(pools_node_budget(s.pools, 0)->used, plan.nodes.bytes[0]);
-    assert_int_equal(pools_node_budget(s.pools, 1)->used, plan.nodes.bytes[1]);
+    assert_int_equal(tally_used(&pools_node_budget(s.pools, 0)->bytes), plan.nodes.bytes[0]);
+    assert_int_equal(tally_used(&pools_node_budget(s.pools, 1)->bytes), plan.nodes.bytes[1]);
     buffer_free(&s.buffers, buffer);
     assert_int_equal(table_count(&s.buffers.plans), 0);
 }
@@ -214,11 +214,11 @@ static void test_I5_charge_goes_to_another_user(void **state)
     buffer_charge_to(&s.buffers, buffer, other, 0);
     assert_int_equal(buffer->record->charged_uid, 2000);
     assert_int_equal(buffer->record->uid, 1000);
-    assert_int_equal(s.account->used[ACCOUNT_BYTES] + s.account->used[ACCOUNT_BUFFERS], 0);
-    assert_int_equal(other->used[ACCOUNT_BYTES], STATE_PAGE);
-    assert_int_equal(other->used[ACCOUNT_BUFFERS], 1);
+    assert_int_equal(account_used(s.account, ACCOUNT_BYTES) + account_used(s.account, ACCOUNT_BUFFERS), 0);
+    assert_int_equal(account_used(other, ACCOUNT_BYTES), STATE_PAGE);
+    assert_int_equal(account_used(other, ACCOUNT_BUFFERS), 1);
     buffer_free(&s.buffers, buffer);
-    assert_int_equal(other->used[ACCOUNT_BYTES], 0);
+    assert_int_equal(account_used(other, ACCOUNT_BYTES), 0);
     account_unref(other);
 }
 

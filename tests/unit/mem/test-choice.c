@@ -175,14 +175,14 @@ static void a_preferred_node_that_is_full_gives_ordinary_pages(void **state)
     assert_string_equal(choose(pools, local, 8 * MB), "all-2m all-4k");
     pool = pools_by_name(pools, "node0-2m");
     assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 10 * MB, &plan, &problem), 0);
-    assert_int_equal(pool_charge(pool, &plan, &problem), 0);
+    assert_int_equal(pool_charge(pool, &plan, TALLY_USED, &problem), 0);
     assert_string_equal(choose(pools, local, 8 * MB), "all-4k");
     assert_string_equal(choose(pools, local, 6 * MB), "all-2m all-4k");
     /* of several that will do the nearest */
     assert_string_equal(choose(pools, either, 8 * MB), "all-4k");
     either.caller_node = 1 + 1;
     assert_string_equal(choose(pools, either, 8 * MB), "all-2m all-4k");
-    pool_uncharge(pool, &plan);
+    pool_shift(pool, &plan, TALLY_USED, TALLY_NONE);
     assert_string_equal(choose(pools, local, 8 * MB), "all-2m all-4k");
     pools_free(pools);
 }
@@ -215,10 +215,10 @@ static void those_of_a_farther_node_are_not_worth_it(void **state)
         /* unless ordinary ones are no nearer */
         request.caller_node = 1 + 0;
         assert_int_equal(pool_plan(near, &(struct pool_request){0}, 32 * GB, &plan, NULL), 0);
-        assert_int_equal(pool_charge(near, &plan, NULL), 0);
+        assert_int_equal(pool_charge(near, &plan, TALLY_USED, NULL), 0);
         assert_string_equal(choose(pools, request, 16 * MB), "all-2m all-4k");
         assert_string_equal(choose(pools, request, 8 * MB), "all-2m all-4k");
-        pool_uncharge(near, &plan);
+        pool_shift(near, &plan, TALLY_USED, TALLY_NONE);
     }
     pools_free(pools);
 }

@@ -19,7 +19,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     assert_int_equal(buffer->n_names, 0);
-    assert_int_equal(s.account->used[ACCOUNT_NAMES], 0);
+    assert_int_equal(account_used(s.account, ACCOUNT_NAMES), 0);
     buffer_free(&s.buffers, buffer);
     names_deinit(&names);
     return state_teardown(state);

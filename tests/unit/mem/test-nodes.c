@@ -58,7 +58,7 @@ static void allocate_and_look(struct pools *pools, struct pool_request request, 
     commit_init(&c);
     if (pools_find(pools, &request, &pool, &problem) ||
         pool_plan(pool, &request, size, &c.plan, &problem) ||
-        pool_charge(pool, &c.plan, &problem))
+        pool_charge(pool, &c.plan, TALLY_USED, &problem))
         fail_msg("%s", problem.sentence);
     c.topology = &machine;
     c.pages = pool->pages;
@@ -78,8 +78,8 @@ static void allocate_and_look(struct pools *pools, struct pool_request request, 
     }
     munmap(map, c.plan.brief.bytes);
     commit_deinit(&c);
-    pool_uncharge(pool, &c.plan);
-    assert_int_equal(pool->used, 0);
+    pool_shift(pool, &c.plan, TALLY_USED, TALLY_NONE);
+    assert_int_equal(tally_used(&pool->bytes), 0);
 }
 
 static void every_way(enum pages pages, uint64_t size, uint64_t part)

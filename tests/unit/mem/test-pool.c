@@ -167,7 +167,7 @@ static void sizes_have_their_own_errors(void **state)
     assert_int_equal(plan.brief.bytes, PAGE);
 
     assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 400 * MB, &plan, NULL), 0);
-    assert_int_equal(pool_charge(pool, &plan, NULL), 0);
+    assert_int_equal(pool_charge(pool, &plan, TALLY_USED, NULL), 0);
     assert_int_equal(plan_fails(pool, (struct pool_request){0}, 200 * MB), STATUS_POOL_FULL);
     /* charged to the node, so the other pools of that node feel it */
     assert_int_equal(plan_fails(pools_by_name(pools, "node0-thp"), (struct pool_request){0}, 200 * MB),
@@ -247,7 +247,7 @@ static const char *order(struct pool *pool, struct pool_request request)
     for (uint32_t i = 0; i < (only_named ? request.n_nodes : pool->n_nodes); i++) {
         const struct budget *budget = pool_node_budget(pool, only_named ? request.nodes[i] : pool->nodes[i]);
 
-        size += budget->capacity - budget->used;
+        size += budget->capacity - tally_used(&budget->bytes);
     }
     if (request.placement == PLACEMENT_INTERLEAVE)
         size = 16 * PAGE;
@@ -313,7 +313,7 @@ static void a_full_node_is_passed_over_for_the_next_nearest(void **state)
         assert_int_equal(pool_plan(all, &ANYWHERE(POOL, ON(0)), 100 * MB, &plan, NULL), 0);
         assert_int_equal(plan.brief.node, expected[i]);
         plan.brief.bytes = plan.nodes.bytes[0] = pool_node_budget(all, expected[i])->capacity;
-        assert_int_equal(pool_charge(all, &plan, NULL), 0);
+        assert_int_equal(pool_charge(all, &plan, TALLY_USED, NULL), 0);
     }
     pools_free(pools);
 }
@@ -347,7 +347,7 @@ static void who_does_not_tell_his_node_gets_a_guess(void **state)
     /* the one with processors that has most room, and not that without */
     assert_string_equal(order(all, ANYWHERE(POOL, 0)), "0 2 1 3");
     assert_int_equal(pool_plan(node0, &(struct pool_request){0}, PAGE, &plan, NULL), 0);
-    assert_int_equal(pool_charge(node0, &plan, NULL), 0);
+    assert_int_equal(pool_charge(node0, &plan, TALLY_USED, NULL), 0);
     assert_string_equal(order(all, ANYWHERE(POOL, 0)), "1 0 2 3");
     assert_string_equal(order(all, ANYWHERE(POOL, ON(63))), "1 0 2 3");
     assert_string_equal(order(all, ANYWHERE(POOL, UINT32_MAX)), "1 0 2 3");
@@ -409,10 +409,10 @@ static void declared_pools_have_caps(void **state)
     assert_int_equal(plan_fails(small, (struct pool_request){0}, 11 * MB), STATUS_TOO_BIG);
     assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, &plan, NULL), 0);
     assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, &second, NULL), 0);
-    assert_int_equal(pool_charge(small, &plan, NULL), 0);
-    assert_int_equal(pool_charge(small, &second, NULL), STATUS_POOL_FULL);
+    assert_int_equal(pool_charge(small, &plan, TALLY_USED, NULL), 0);
+    assert_int_equal(pool_charge(small, &second, TALLY_USED, NULL), STATUS_POOL_FULL);
     assert_int_equal(plan_fails(small, (struct pool_request){0}, 6 * MB), STATUS_POOL_FULL);
-    pool_uncharge(small, &plan);
+    pool_shift(small, &plan, TALLY_USED, TALLY_NONE);
     assert_int_equal(pool_available(small), 10 * MB);
     assert_int_equal(pool_plan(round, &(struct pool_request){0}, 8 * MB, &plan, NULL), 0);
     assert_int_equal(plan.brief.part_size, 2 * MB);
@@ -431,7 +431,6 @@ static void what_returns_counts_for_what_is_had_soon(void **state)
     struct pool *round = pools_by_name(pools, "round");
     const struct pool_request request = {0};
     struct plan plan;
-    struct plan part;
 
     assert_int_equal(pool_largest_soon(small), 10 * MB);
     assert_int_equal(pool_largest_soon(node), 512 * MB);
@@ -441,27 +440,23 @@ static void what_returns_counts_for_what_is_had_soon(void **state)
     assert_false(pool_fits_soon(round, &request, pool_largest_soon(round) + PAGE));
 
     assert_int_equal(pool_plan(small, &request, 8 * MB, &plan, NULL), 0);
-    assert_int_equal(pool_charge(small, &plan, NULL), 0);
+    assert_int_equal(pool_charge(small, &plan, TALLY_USED, NULL), 0);
     assert_int_equal(pool_largest_soon(small), 2 * MB);
     assert_false(pool_fits_soon(small, &request, 3 * MB));
-    assert_false(pool_is_returning(node));
-    pool_return(small, &plan);
-    assert_true(pool_is_returning(node) && pool_is_returning(round));
+    assert_false(pool_is_reclaiming(node));
+    pool_shift(small, &plan, TALLY_USED, TALLY_RECLAIMING);
+    assert_true(pool_is_reclaiming(node) && pool_is_reclaiming(round));
     assert_int_equal(pool_available(small), 2 * MB);
     assert_int_equal(pool_available_soon(small), 10 * MB);
     assert_int_equal(pool_available_soon(node), 512 * MB);
     assert_true(pool_fits_soon(small, &request, 10 * MB));
     assert_int_equal(plan_fails(small, request, 3 * MB), STATUS_POOL_FULL);
-    part = plan;
-    part.brief.bytes = part.nodes.bytes[0] = 5 * MB;
-    pool_unreturn(small, &part);
-    pool_lower(small, 0, 5 * MB);
+    pool_lower(small, 0, TALLY_RECLAIMING, 5 * MB);
     assert_int_equal(pool_available(small), 7 * MB);
     assert_int_equal(pool_available_soon(small), 10 * MB);
-    part.brief.bytes = part.nodes.bytes[0] = 3 * MB;
-    pool_unreturn(small, &part);
-    pool_uncharge(small, &part);
-    assert_false(pool_is_returning(node));
+    plan.brief.bytes = plan.nodes.bytes[0] = 3 * MB;
+    pool_shift(small, &plan, TALLY_RECLAIMING, TALLY_NONE);
+    assert_false(pool_is_reclaiming(node));
     assert_int_equal(pool_available(small), 10 * MB);
     pools_free(pools);
 }
@@ -528,7 +523,7 @@ static void I5_budgets_stay_exact(void **state)
         uint64_t used[16] = {0};
 
         if (live[i].pool) {
-            pool_uncharge(live[i].pool, &live[i].plan);
+            pool_shift(live[i].pool, &live[i].plan, TALLY_USED, TALLY_NONE);
             live[i].pool = NULL;
         } else {
             struct pool *pool = pools_get(pools, (uint32_t)random() % pools_count(pools));
@@ -537,7 +532,7 @@ static void I5_budgets_stay_exact(void **state)
             int r = pool_plan(pool, &request, size, &live[i].plan, NULL);
 
             if (!r)
-                r = pool_charge(pool, &live[i].plan, NULL);
+                r = pool_charge(pool, &live[i].plan, TALLY_USED, NULL);
             if (!r)
                 live[i].pool = pool;
             else
@@ -553,19 +548,19 @@ static void I5_budgets_stay_exact(void **state)
                 nodes[live[k].plan.nodes.node[n]] += live[k].plan.nodes.bytes[n];
         }
         for (uint32_t n = 0; n < 4; n++) {
-            assert_int_equal(pools_node_budget(pools, n)->used, nodes[n]);
+            assert_int_equal(tally_used(&pools_node_budget(pools, n)->bytes), nodes[n]);
             assert_true(nodes[n] <= pools_node_budget(pools, n)->capacity);
         }
         for (uint32_t p = 0; p < pools_count(pools); p++)
-            assert_int_equal(pools_get(pools, p)->used, used[p]);
+            assert_int_equal(tally_used(&pools_get(pools, p)->bytes), used[p]);
     }
     assert_true(refused > 100);
     for (unsigned k = 0; k < LIVE; k++)
         if (live[k].pool)
-            pool_uncharge(live[k].pool, &live[k].plan);
+            pool_shift(live[k].pool, &live[k].plan, TALLY_USED, TALLY_NONE);
     for (uint32_t p = 0; p < pools_count(pools); p++) {
-        assert_int_equal(pools_get(pools, p)->used, 0);
-        assert_int_equal(pools_get(pools, p)->buffers, 0);
+        assert_int_equal(tally_used(&pools_get(pools, p)->bytes), 0);
+        assert_int_equal(tally_used(&pools_get(pools, p)->buffers), 0);
     }
     pools_free(pools);
 }

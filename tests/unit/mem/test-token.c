@@ -30,7 +30,7 @@ static int teardown(void **state)
 {
     assert_int_equal(buffer->n_tokens, 0);
     assert_int_equal(buffer->n_keeping, 0);
-    assert_int_equal(s.account->used[ACCOUNT_TOKENS], 0);
+    assert_int_equal(account_used(s.account, ACCOUNT_TOKENS), 0);
     buffer_free(&s.buffers, buffer);
     tokens_forget_ended(&tokens);
     tokens_deinit(&tokens);
@@ -318,7 +318,7 @@ static void test_links_counts_and_limit(void **state)
     assert_int_equal(buffer->n_tokens, 2);
     assert_int_equal(buffer->n_keeping, 1);
     assert_true(buffer_is_kept(buffer));
-    assert_int_equal(s.account->used[ACCOUNT_TOKENS], 2);
+    assert_int_equal(account_used(s.account, ACCOUNT_TOKENS), 2);
     s.accounts.limits.session[ACCOUNT_TOKENS] = 2;
     assert_int_equal(token_new(&tokens, &args, &none, NULL), STATUS_LIMIT);
     assert_null(none);

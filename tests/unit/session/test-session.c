@@ -89,12 +89,12 @@ static void test_made_and_ended(void **state)
     peer = peer_of(7, 73, 100);
     /* beyond the limit, as far as it was said, and counted like any */
     assert_int_equal(session_new(&sessions, &peer, "", NULL, 1, &beyond, NULL), 0);
-    assert_int_equal(account_find(&s.accounts, 7)->used[ACCOUNT_SESSIONS], 2);
+    assert_int_equal(account_used(account_find(&s.accounts, 7), ACCOUNT_SESSIONS), 2);
     peer = peer_of(7, 72, 100);
     assert_int_equal(session_new(&sessions, &peer, "", NULL, 1, &none, NULL), STATUS_LIMIT);
     peer_deinit(&peer);
     assert_null(session_free(beyond));
-    assert_int_equal(account_find(&s.accounts, 7)->used[ACCOUNT_SESSIONS], 1);
+    assert_int_equal(account_used(account_find(&s.accounts, 7), ACCOUNT_SESSIONS), 1);
 
     assert_null(session_free(session));
     assert_errno(fcntl(pidfd, F_GETFD), EBADF);

@@ -33,8 +33,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 0);
-    assert_int_equal(account->used[ACCOUNT_ADDRESSES], 0);
+    assert_int_equal(account_used(account, ACCOUNT_RESERVATIONS), 0);
+    assert_int_equal(account_used(account, ACCOUNT_ADDRESSES), 0);
     assert_int_equal(arena.used, 0);
     reservations_deinit(&reservations);
     va_arena_deinit(&arena);

@@ -49,7 +49,7 @@ static void test_made_whole_or_not_at_all(void **state)
     struct reservation *a, *b, *none = NULL;
 
     assert_int_equal(make(17, &none), STATUS_NO_ADDRESS_SPACE);
-    assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 0);
+    assert_int_equal(account_used(account, ACCOUNT_RESERVATIONS), 0);
     assert_int_equal(make(8, &a), 0);
     assert_int_equal(a->record->address, BASE);
     assert_int_equal(a->record->size, 8 * page_size());
@@ -69,7 +69,7 @@ static void test_made_whole_or_not_at_all(void **state)
     assert_null(reservation_release(a));
     assert_null(reservation_free(b));
     assert_int_equal(arena.used, 0);
-    assert_int_equal(account->used[ACCOUNT_ADDRESSES], 0);
+    assert_int_equal(account_used(account, ACCOUNT_ADDRESSES), 0);
 }
 
 /* `offset` and `size` in pages */
@@ -96,12 +96,12 @@ static void test_I9_kept_by_buffers_after_the_session(void **state)
     assert_true(list_is_empty(&in_session));
     assert_int_equal(reservation->record->session, 0);
     assert_int_equal(arena.used, 4 * page_size());
-    assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 1);
+    assert_int_equal(account_used(account, ACCOUNT_RESERVATIONS), 1);
     assert_ptr_equal(reservations_next(&reservations, &cursor, &budget), reservation);
     assert_null(reservation_unplace(reservation, &two));
     assert_null(reservations_find(&reservations, id));
     assert_int_equal(arena.used, 0);
-    assert_int_equal(account->used[ACCOUNT_RESERVATIONS], 0);
+    assert_int_equal(account_used(account, ACCOUNT_RESERVATIONS), 0);
 }
 
 static void test_I9_no_two_buffers_in_one_place(void **state)

@@ -184,26 +184,3 @@ void charge_shift(struct charge *charge, enum tally_state to);
 void charge_lower(struct charge *charge, uint64_t by);
 /* To somebody else, over his limit if need be (I5). */
 void charge_move(struct charge *charge, struct account *to);
-
-/* ---- audits --------------------------------------------------------------------------------------------- */
-
-/*
- * Who adds up what things cost while they come, change and go (I5). Whoever changes that of one says so, before (what
- * it has cost so far is taken off) and after.
- */
-struct audit {
-    void (*changes)(void *userdata, const void *object, int sign); /* NULL: nobody adds up */
-    void *userdata;
-};
-
-static inline void audit_before(const struct audit *audit, const void *object)
-{
-    if (audit->changes)
-        audit->changes(audit->userdata, object, -1);
-}
-
-static inline void audit_after(const struct audit *audit, const void *object)
-{
-    if (audit->changes)
-        audit->changes(audit->userdata, object, 1);
-}

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "broker/check.h"
 #include "broker/lifecycle.h"
 #include "broker/state.h"
 #include "broker/stocking.h"

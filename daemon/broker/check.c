@@ -33,6 +33,9 @@ struct pool_sum {
     struct tally buffers;
 };
 
+/* In the order in which they are walked. */
+enum check_kind { CHECK_BUFFER, CHECK_TOKEN, CHECK_NAME, CHECK_RESERVATION, CHECK_SESSION, CHECK_KINDS };
+
 struct check {
     struct check *next;
     struct op_state state;
@@ -150,8 +153,10 @@ static struct budget_sum *budget_of(struct check *check, const struct budget *bu
     return &more[check->n_budgets++];
 }
 
-static void add_buffer(struct check *check, const struct buffer *buffer, int sign)
+/* A buffer may have so many tokens that they are not counted one by one: the sums must agree. */
+static void add_buffer(struct check *check, const void *object, int sign)
 {
+    const struct buffer *buffer = object;
     const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
     enum tally_state state = buffer_tally_state(buffer);
     uint64_t bytes = buffer->record->bytes;
@@ -159,6 +164,8 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
 
     add_charge(check, &buffer->charge, ACCOUNT_BYTES, bytes, sign);
     add_charge(check, &buffer->charge, ACCOUNT_BUFFERS, 1, sign);
+    sum_add(&check->counted, buffer->n_tokens, sign);
+    sum_add(&check->counted_keeping, buffer->n_keeping, sign);
     if (!buffer_is_unowned(buffer))
         sum_add(&check->bytes, bytes, sign);
     if (!pool)
@@ -174,102 +181,40 @@ static void add_buffer(struct check *check, const struct buffer *buffer, int sig
     }
 }
 
-/* A buffer may have so many that they are not counted one by one: the sums must agree. */
-static void count_tokens(struct check *check, const struct buffer *buffer, int sign)
+static bool is_keeping(const struct token *token)
 {
-    sum_add(&check->counted, buffer->n_tokens, sign);
-    sum_add(&check->counted_keeping, buffer->n_keeping, sign);
+    return token->record->flags & TOKEN_KEEPING;
 }
 
-static void add_token(struct check *check, const struct token *token, int sign)
+static void add_token(struct check *check, const void *object, int sign)
 {
+    const struct token *token = object;
+
     add_charge(check, &token->charge, ACCOUNT_TOKENS, 1, sign);
     sum_add(&check->tokens, 1, sign);
-    sum_add(&check->keeping, token->record->flags & TOKEN_KEEPING ? 1 : 0, sign);
+    sum_add(&check->keeping, is_keeping(token), sign);
 }
 
-static void add_reservation(struct check *check, const struct reservation *reservation, int sign)
+static void add_name(struct check *check, const void *object, int sign)
 {
+    const struct name *name = object;
+
+    add_charge(check, &name->charge, ACCOUNT_NAMES, 1, sign);
+}
+
+static void add_reservation(struct check *check, const void *object, int sign)
+{
+    const struct reservation *reservation = object;
+
     add_charge(check, &reservation->charge, ACCOUNT_RESERVATIONS, 1, sign);
     add_charge(check, &reservation->charge, ACCOUNT_ADDRESSES, reservation->record->size, sign);
 }
 
-static void add_object(struct check *check, enum check_kind kind, const void *object, int sign)
+static void add_session(struct check *check, const void *object, int sign)
 {
-    switch (kind) {
-    case CHECK_BUFFER:
-        add_buffer(check, object, sign);
-        count_tokens(check, object, sign);
-        return;
-    case CHECK_TOKEN:
-        add_token(check, object, sign);
-        return;
-    case CHECK_NAME:
-        add_charge(check, &((const struct name *)object)->charge, ACCOUNT_NAMES, 1, sign);
-        return;
-    case CHECK_RESERVATION:
-        add_reservation(check, object, sign);
-        return;
-    case CHECK_SESSION:
-        add_charge(check, &((const struct session *)object)->charge, ACCOUNT_SESSIONS, 1, sign);
-        return;
-    case CHECK_KINDS:
-        return;
-    }
-}
+    const struct session *session = object;
 
-static const struct table *table_of(const struct broker *broker, enum check_kind kind)
-{
-    switch (kind) {
-    case CHECK_BUFFER:
-        return &broker->buffers.table;
-    case CHECK_TOKEN:
-        return &broker->tokens.table;
-    case CHECK_NAME:
-        return &broker->names.table;
-    case CHECK_RESERVATION:
-        return &broker->reservations.table;
-    case CHECK_SESSION:
-        return &broker->sessions.table;
-    case CHECK_KINDS:
-        break;
-    }
-    return NULL;
-}
-
-static bool was_met(const struct check *check, enum check_kind kind, const void *object)
-{
-    return kind < check->kind ||
-           (kind == check->kind && table_slot(table_of(check->broker, kind), object) < check->cursor);
-}
-
-void check_follow(struct broker *broker, enum check_kind kind, const void *object, int sign)
-{
-    for (struct check *check = broker->checks; check; check = check->next) {
-        if (was_met(check, kind, object))
-            add_object(check, kind, object, sign);
-        if (kind == CHECK_TOKEN && was_met(check, CHECK_BUFFER, ((const struct token *)object)->buffer)) {
-            sum_add(&check->counted, 1, sign);
-            sum_add(&check->counted_keeping, ((const struct token *)object)->record->flags & TOKEN_KEEPING ? 1 : 0,
-                    sign);
-        }
-    }
-}
-
-static void check_buffer_changes(void *broker, const void *buffer, int sign)
-{
-    check_follow(broker, CHECK_BUFFER, buffer, sign);
-}
-
-static void check_reservation_changes(void *broker, const void *reservation, int sign)
-{
-    check_follow(broker, CHECK_RESERVATION, reservation, sign);
-}
-
-void check_init(struct broker *broker)
-{
-    broker->buffers.audit = (struct audit){check_buffer_changes, broker};
-    broker->reservations.audit = (struct audit){check_reservation_changes, broker};
+    add_charge(check, &session->charge, ACCOUNT_SESSIONS, 1, sign);
 }
 
 /* ---- each for itself ------------------------------------------------------------------------------------ */
@@ -295,8 +240,9 @@ static bool is_charged(const struct buffer *buffer)
            (buffer_is_unowned(buffer) ? record->state == BUFFER_STOCK : charge->account->uid == record->charged_uid);
 }
 
-static void look_at_buffer(struct check *check, const struct buffer *buffer)
+static void check_buffer(struct check *check, const void *object)
 {
+    const struct buffer *buffer = object;
     const struct buffer_record *record = buffer->record;
     unsigned long long id = record->head.id;
 
@@ -322,31 +268,72 @@ static void look_at_buffer(struct check *check, const struct buffer *buffer)
               (unsigned long long)record->bytes);
 }
 
-static void look_at_token(struct check *check, const struct token *token)
+static void check_token(struct check *check, const void *object)
 {
+    const struct token *token = object;
+
     if (token->buffer->record->head.id != token->record->buffer || !list_is_linked(&token->in_buffer))
         fault(check, "token %llu is not among those of buffer %llu", (unsigned long long)token->record->head.id,
               (unsigned long long)token->record->buffer);
 }
 
-static void check_object(struct check *check, enum check_kind kind, const void *object)
+/* The account of somebody who has nothing is to be compared as well. */
+static void check_session(struct check *check, const void *object)
 {
-    check->found.records += kind != CHECK_BUFFER;
-    switch (kind) {
-    case CHECK_BUFFER:
-        look_at_buffer(check, object);
-        break;
-    case CHECK_SESSION:
-        /* an account of somebody who has nothing is to be compared as well */
-        (void)sum_of(check, ((const struct session *)object)->account);
-        break;
-    case CHECK_TOKEN:
-        look_at_token(check, object);
-        break;
-    case CHECK_NAME:
-    case CHECK_RESERVATION:
-    case CHECK_KINDS:
-        break;
+    const struct session *session = object;
+
+    (void)sum_of(check, session->account);
+}
+
+/* ---- walking -------------------------------------------------------------------------------------------- */
+
+static const struct {
+    size_t table; /* in the broker */
+    void (*add)(struct check *check, const void *object, int sign); /* what it costs */
+    void (*check)(struct check *check, const void *object);         /* for itself, if anything */
+} kinds[CHECK_KINDS] = {
+    [CHECK_BUFFER] = {offsetof(struct broker, buffers.table), add_buffer, check_buffer},
+    [CHECK_TOKEN] = {offsetof(struct broker, tokens.table), add_token, check_token},
+    [CHECK_NAME] = {offsetof(struct broker, names.table), add_name, NULL},
+    [CHECK_RESERVATION] = {offsetof(struct broker, reservations.table), add_reservation, NULL},
+    [CHECK_SESSION] = {offsetof(struct broker, sessions.table), add_session, check_session},
+};
+
+static struct table *table_of(struct broker *broker, enum check_kind kind)
+{
+    return (struct table *)(void *)((char *)broker + kinds[kind].table);
+}
+
+static bool was_met(const struct check *check, enum check_kind kind, const void *object)
+{
+    return kind < check->kind ||
+           (kind == check->kind && table_slot(table_of(check->broker, kind), object) < check->cursor);
+}
+
+static void check_follow(void *userdata, const struct table *table, const void *object, int sign)
+{
+    struct broker *broker = userdata;
+    enum check_kind kind = CHECK_BUFFER;
+
+    while (table_of(broker, kind) != table)
+        kind++;
+    for (struct check *check = broker->checks; check; check = check->next) {
+        const struct token *token = kind == CHECK_TOKEN ? object : NULL;
+
+        if (was_met(check, kind, object))
+            kinds[kind].add(check, object, sign);
+        if (token && was_met(check, CHECK_BUFFER, token->buffer)) {
+            sum_add(&check->counted, 1, sign);
+            sum_add(&check->counted_keeping, is_keeping(token), sign);
+        }
+    }
+}
+
+void check_init(struct broker *broker)
+{
+    for (enum check_kind kind = CHECK_BUFFER; kind < CHECK_KINDS; kind++) {
+        table_of(broker, kind)->audit = check_follow;
+        table_of(broker, kind)->audit_userdata = broker;
     }
 }
 
@@ -507,8 +494,10 @@ static void check_turn(struct timer *timer)
         object = table_next(table_of(check->broker, check->kind), &check->cursor, &budget);
 
         if (object) {
-            check_object(check, check->kind, object);
-            add_object(check, check->kind, object, 1);
+            check->found.records += check->kind != CHECK_BUFFER;
+            if (kinds[check->kind].check)
+                kinds[check->kind].check(check, object);
+            kinds[check->kind].add(check, object, 1);
         } else if (!check->cursor) {
             check->kind++;
         }

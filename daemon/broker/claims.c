@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/steal.h"
 #include "broker/batch.h"
-#include "broker/check.h"
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/lifecycle.h"
@@ -185,7 +184,6 @@ int claim_name(struct broker *broker, struct session *session, struct buffer *bu
     if (r)
         return r;
     record_commit(&broker->names.table, name);
-    check_charged(broker, CHECK_NAME, name);
     event_name(broker, name, true);
     return 0;
 }
@@ -195,7 +193,6 @@ void drop_name(struct broker *broker, struct name *name, bool told)
     timers_clear_record(&broker->timers, TIME_NAME, name->record->head.id);
     if (told)
         event_name(broker, name, false);
-    check_crediting(broker, CHECK_NAME, name);
     name_free(name);
 }
 
@@ -273,14 +270,12 @@ int claim_token(struct broker *broker, const struct token_args *args, struct tok
         return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to remember more; try again later");
     }
     record_commit(&broker->tokens.table, *ret);
-    check_charged(broker, CHECK_TOKEN, *ret);
     return 0;
 }
 
 void drop_token(struct broker *broker, struct token *token, int status)
 {
     timers_clear_record(&broker->timers, TIME_TOKEN, token->record->head.id);
-    check_crediting(broker, CHECK_TOKEN, token);
     if (status)
         token_end(token, status);
     else

@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/steal.h"
-#include "broker/check.h"
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/state.h"

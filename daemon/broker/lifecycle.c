@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "broker/caches.h"
-#include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/closing.h"
 #include "broker/lookup.h"

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/export.h"
 #include "broker/lifecycle.h"

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "broker/buffer_work.h"
-#include "broker/check.h"
 #include "broker/dedup.h"
 #include "broker/events.h"
 #include "broker/export.h"

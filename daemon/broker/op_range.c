@@ -6,7 +6,6 @@
 
 #include "base/align.h"
 #include "base/range.h"
-#include "broker/check.h"
 #include "broker/export.h"
 #include "broker/lookup.h"
 #include "broker/state.h"

@@ -13,7 +13,6 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/steal.h"
-#include "broker/check.h"
 #include "broker/handed.h"
 #include "broker/lookup.h"
 #include "broker/op_range.h"
@@ -179,7 +178,6 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
         return r;
     }
     record_commit(&broker->sessions.table, session);
-    check_charged(broker, CHECK_SESSION, session);
     session_occupies(broker, session, args);
     op->session = session->record->head.id;
     fill_hello(broker, session, result);

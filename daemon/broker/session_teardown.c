@@ -3,7 +3,6 @@
 #include "broker/session_teardown.h"
 
 #include "broker/caches.h"
-#include "broker/check.h"
 #include "broker/claims.h"
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
@@ -68,7 +67,6 @@ void sessions_take_apart(struct timer *timer)
             continue;
         list_remove(&client->in_ending);
         list_append(&broker->gone, &client->in_ending);
-        check_crediting(broker, CHECK_SESSION, session);
         client->has_release_log = session->release_log >= 0;
         session_free(session);
     }

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "broker/batch.h"
-#include "broker/check.h"
 #include "broker/export.h"
 #include "broker/lifecycle.h"
 #include "broker/state.h"

@@ -44,6 +44,11 @@ struct object {
 
 RB_HEAD(object_tree, object);
 
+struct table;
+
+/* Adds what the object costs now to sums that somebody makes (I5), or with sign -1 takes it off. */
+typedef void table_audit_fn(void *userdata, const struct table *table, const void *object, int sign);
+
 struct table {
     struct ledger *ledger; /* borrowed */
     enum record_kind kind;
@@ -60,6 +65,8 @@ struct table {
     uint64_t count;    /* records that are not free */
     uint64_t n_quarantined; /* besides */
     struct object_tree tree;
+    table_audit_fn *audit; /* NULL: nobody adds up what its objects cost */
+    void *audit_userdata;
 };
 
 #define TABLE_NULL ((struct table){.ledger = NULL})
@@ -118,6 +125,20 @@ uint64_t table_slot(const struct table *table, const void *object);
 static inline uint64_t table_count(const struct table *table)
 {
     return table->count;
+}
+
+/* Whoever changes what an object costs says so before and after; only after where there was none, and only before where
+ * there will be none. */
+static inline void audit_before(const struct table *table, const void *object)
+{
+    if (table->audit)
+        table->audit(table->audit_userdata, table, object, -1);
+}
+
+static inline void audit_after(const struct table *table, const void *object)
+{
+    if (table->audit)
+        table->audit(table->audit_userdata, table, object, 1);
 }
 
 static inline bool record_is_live(const struct record *record)

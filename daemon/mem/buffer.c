@@ -231,7 +231,7 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
         dispose(buffers, buffer);
         return r;
     }
-    audit_after(&buffers->audit, buffer);
+    audit_after(&buffers->table, buffer);
     *ret = buffer;
     return 0;
 }
@@ -239,7 +239,7 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
 struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
 {
     if (buffer) {
-        audit_before(&buffers->audit, buffer);
+        audit_before(&buffers->table, buffer);
         dispose(buffers, buffer);
     }
     return NULL;
@@ -283,22 +283,22 @@ int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct 
     int r;
 
     assert(buffer->record->state == BUFFER_STOCK && args->account);
-    audit_before(&buffers->audit, buffer);
+    audit_before(&buffers->table, buffer);
     r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, buffer->record->bytes, problem);
     if (!r && !(args->flags & BUFFER_NO_ADDRESS))
         r = take_home(buffers, buffer, args, pool, problem);
     if (r)
         charge_deinit(&buffer->charge);
-    audit_after(&buffers->audit, buffer);
+    audit_after(&buffers->table, buffer);
     return r;
 }
 
 void buffer_unearmark(struct buffers *buffers, struct buffer *buffer)
 {
-    audit_before(&buffers->audit, buffer);
+    audit_before(&buffers->table, buffer);
     arena_give(buffers->arena, &buffer->home);
     charge_deinit(&buffer->charge);
-    audit_after(&buffers->audit, buffer);
+    audit_after(&buffers->table, buffer);
 }
 
 void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args)
@@ -306,7 +306,7 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct bu
     struct buffer_record *record = record_change(&buffers->table, buffer);
 
     assert(record->state == BUFFER_STOCK && buffer->charge.account);
-    audit_before(&buffers->audit, buffer);
+    audit_before(&buffers->table, buffer);
     set_owner(record, args);
     record->flags |= args->flags & BUFFER_NO_ADDRESS;
     record->address = args->flags & BUFFER_NO_ADDRESS ? 0 : buffer->home.start;
@@ -314,7 +314,7 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct bu
     shift(buffers, buffer, TALLY_STOCK, TALLY_USED);
     buffers->n_stock--;
     buffers->bytes += record->bytes;
-    audit_after(&buffers->audit, buffer);
+    audit_after(&buffers->table, buffer);
 }
 
 void buffer_count_state(struct buffers *buffers, enum buffer_state state, int by)
@@ -347,11 +347,11 @@ void buffer_set_reclaiming(struct buffers *buffers, struct buffer *buffer, bool 
     assert(buffer->record->state == BUFFER_ENDING);
     if (buffer_is_unowned(buffer) || from == to)
         return;
-    audit_before(&buffers->audit, buffer);
+    audit_before(&buffers->table, buffer);
     if (!buffer_is_foreign(buffer))
         shift(buffers, buffer, from, to);
     charge_shift(&buffer->charge, to);
-    audit_after(&buffers->audit, buffer);
+    audit_after(&buffers->table, buffer);
 }
 
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
@@ -359,14 +359,14 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
     struct buffer_record *record = record_change(&buffers->table, buffer);
 
     assert(record->state == BUFFER_ENDING && !record->plan && record->bytes > by);
-    audit_before(&buffers->audit, buffer);
+    audit_before(&buffers->table, buffer);
     record->bytes -= by;
     if (record->size > record->bytes)
         record->size = record->bytes;
     buffers->bytes -= by;
     pool_lower(buffer_pool(buffers, buffer), record->node, buffer_tally_state(buffer), by);
     charge_lower(&buffer->charge, by);
-    audit_after(&buffers->audit, buffer);
+    audit_after(&buffers->table, buffer);
 }
 
 void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
@@ -375,7 +375,7 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
     struct buffer_record *record = record_change(&buffers->table, buffer);
 
     assert(pool->pages == (enum pages)record->pages && pool->granule == buffer_granule(buffer));
-    audit_before(&buffers->audit, buffer);
+    audit_before(&buffers->table, buffer);
     shift(buffers, buffer, buffer_tally_state(buffer), TALLY_NONE);
     if (record->plan)
         table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
@@ -387,7 +387,7 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
     record->flags |= BUFFER_STRICT;
     record->huge_bytes = huge_bytes;
     shift(buffers, buffer, TALLY_NONE, buffer_tally_state(buffer));
-    audit_after(&buffers->audit, buffer);
+    audit_after(&buffers->table, buffer);
 }
 
 void buffer_set_verified(struct buffers *buffers, struct buffer *buffer, bool verified)
@@ -434,11 +434,11 @@ void buffer_charge_to(struct buffers *buffers, struct buffer *buffer, struct acc
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
 
-    audit_before(&buffers->audit, buffer);
+    audit_before(&buffers->table, buffer);
     charge_move(&buffer->charge, account);
     record->charged_uid = account->uid;
     record->charged_session = session;
-    audit_after(&buffers->audit, buffer);
+    audit_after(&buffers->table, buffer);
 }
 
 void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags)

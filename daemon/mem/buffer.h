@@ -93,7 +93,6 @@ struct buffers {
     struct reservations *reservations;
     struct buffer_inode_tree by_inode;
     struct buffer_watch_tree by_watch;
-    struct audit audit;  /* of what each costs */
     uint64_t bytes;      /* of all of them */
     uint64_t n_detached; /* DETACHED */
     uint64_t n_ending;   /* ENDING */

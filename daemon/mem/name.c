@@ -180,6 +180,7 @@ int name_new(struct names *names, const struct name_new_args *args, struct name 
 
     enter_lists(name, args->buffer, args->in_session);
     RB_INSERT(name_tree, &names->tree, name);
+    audit_after(&names->table, name);
     *ret = steal_ptr(&name);
     return 0;
 }
@@ -221,6 +222,7 @@ struct name *name_free(struct name *name)
     if (!name)
         return NULL;
     if (name->buffer) {
+        audit_before(&name->names->table, name);
         RB_REMOVE(name_tree, &name->names->tree, name);
         list_remove(&name->in_buffer);
         name->buffer->n_names--;

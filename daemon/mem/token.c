@@ -113,6 +113,7 @@ int token_new(struct tokens *tokens, const struct token_args *args, struct token
     record->maker_uid = args->maker_uid;
 
     enter_lists(token, args->buffer, args->in_session);
+    audit_after(&tokens->table, token);
     *ret = steal_ptr(&token);
     return 0;
 }
@@ -146,6 +147,7 @@ struct token *token_free(struct token *token)
     if (!token)
         return NULL;
     if (token->buffer) {
+        audit_before(&token->tokens->table, token);
         list_remove(&token->in_buffer);
         token->buffer->n_tokens--;
         if (token->record->flags & TOKEN_KEEPING) {

@@ -62,14 +62,14 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
     record = record_fresh(session);
     init_object(sessions, session);
 
+    if (getrandom(record->secret, sizeof(record->secret), 0) != (ssize_t)sizeof(record->secret))
+        return fatal(-errno);
     r = account_new_session(sessions->accounts, peer->uid, &session->account, problem);
     if (r)
         return r;
     r = charge_init_beyond(&session->charge, session->account, ACCOUNT_SESSIONS, 1, beyond, problem);
     if (r)
         return r;
-    if (getrandom(record->secret, sizeof(record->secret), 0) != (ssize_t)sizeof(record->secret))
-        return fatal(-errno);
     record->uid = peer->uid;
     record->gid = peer->gid;
     record->pid = (uint32_t)peer->pid;
@@ -80,6 +80,7 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
     session->connection = connection;
     session->peer = *peer;
     *peer = (struct peer)PEER_NULL;
+    audit_after(&sessions->table, session);
     *ret = steal_ptr(&session);
     return 0;
 }
@@ -117,6 +118,8 @@ struct session *session_free(struct session *session)
     assert(list_is_empty(&session->names));
     assert(list_is_empty(&session->reservations));
     assert(list_is_empty(&session->kept));
+    if (session->charge.account)
+        audit_before(&session->sessions->table, session);
     charge_deinit(&session->charge);
     session->account = account_unref(session->account);
     peer_deinit(&session->peer);

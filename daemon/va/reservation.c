@@ -67,7 +67,7 @@ int reservation_new(struct reservations *reservations, uint64_t session, struct 
     va_arena_init(&reservation->places, reservation->extent.start, size, reservations->arena->page);
     (void)fill_record(reservation, session, reservation->extent.start, size);
     list_append(in_session, &reservation->in_session);
-    audit_after(&reservations->audit, reservation);
+    audit_after(&reservations->table, reservation);
     *ret = steal_ptr(&reservation);
     return 0;
 }
@@ -87,7 +87,7 @@ int reservation_occupy(struct reservations *reservations, uint64_t session, stru
     fill_record(reservation, session, start, size)->occupied = 1;
     occupied_insert(reservation);
     list_append(in_session, &reservation->in_session);
-    audit_after(&reservations->audit, reservation);
+    audit_after(&reservations->table, reservation);
     *ret = steal_ptr(&reservation);
     return 0;
 }
@@ -154,7 +154,7 @@ struct reservation *reservation_free(struct reservation *reservation)
         return NULL;
     reservations = reservation->reservations;
     if (reservation->charge.account)
-        audit_before(&reservations->audit, reservation);
+        audit_before(&reservations->table, reservation);
     list_remove(&reservation->in_session);
     if (reservation->record->occupied)
         occupied_remove(reservation);

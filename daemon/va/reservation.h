@@ -22,7 +22,6 @@ struct reservations {
     struct table table;
     struct arena *arena; /* borrowed */
     struct occupied_tree occupied;
-    struct audit audit; /* of what each costs */
 };
 
 struct reservation {

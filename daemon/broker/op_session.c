@@ -164,12 +164,12 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
     client = client_new();
     if (!client)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more session");
-    r = session_new(&broker->sessions, args->peer, args->program, args->connection, kept ? KEPT_SESSIONS : 0, &session,
-                    &op->problem);
+    r = session_new(&broker->sessions, args->peer, args->program, kept ? KEPT_SESSIONS : 0, &session, &op->problem);
     if (r) {
         free(client);
         return r;
     }
+    session->connection = args->connection;
     client_join(client, session);
     r = watch_process(op, session);
     if (r) {

@@ -47,7 +47,7 @@ static void init_object(struct sessions *sessions, struct session *session)
     list_init(&session->kept);
 }
 
-int session_new(struct sessions *sessions, struct peer *peer, const char *program, void *connection, unsigned beyond,
+int session_new(struct sessions *sessions, struct peer *peer, const char *program, unsigned beyond,
                 struct session **ret, struct problem *problem)
 {
     _cleanup_(session_freep) struct session *session = NULL;
@@ -77,7 +77,6 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
     record->created_ms = clock_wall_ms();
     memcpy(record->program, program, strnlen(program, sizeof(record->program) - 1));
 
-    session->connection = connection;
     session->peer = *peer;
     *peer = (struct peer)PEER_NULL;
     audit_after(&sessions->table, session);

@@ -53,9 +53,9 @@ void sessions_init(struct sessions *sessions, struct ledger *ledger, struct acco
 void sessions_deinit(struct sessions *sessions);
 
 /* INTENT; commit its record when the rest is done. Takes over what `peer` owns on success. `program` has at most
- * MEMORYD_PROGRAM_MAX bytes. It may be one of so many `beyond` its user's limit. LIMIT, NO_MEMORY, or a negative
- * errno. */
-int session_new(struct sessions *sessions, struct peer *peer, const char *program, void *connection, unsigned beyond,
+ * MEMORYD_PROGRAM_MAX bytes. The session may be one of so many `beyond` its user's limit, and has no connection yet.
+ * LIMIT, NO_MEMORY, or a negative errno. */
+int session_new(struct sessions *sessions, struct peer *peer, const char *program, unsigned beyond,
                 struct session **ret, struct problem *problem);
 /* Makes one of its record again (table.h). `pidfd` is what is left of its process, or NULL; it is taken if it is that.
  * A session whose process has ended has no pidfd afterwards. 0 and a verdict, or a negative errno. */

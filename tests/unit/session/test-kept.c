@@ -20,7 +20,7 @@ static int setup(void **state)
     state_setup(state);
     sessions_init(&sessions, s.ledger, &s.accounts);
     peer.uid = 1000;
-    assert_int_equal(session_new(&sessions, &peer, "test", &sessions, 0, &session, NULL), 0);
+    assert_int_equal(session_new(&sessions, &peer, "test", 0, &session, NULL), 0);
     record_commit(&sessions.table, session);
     for (size_t i = 0; i < sizeof(message); i++)
         message[i] = (uint8_t)(i ^ i >> 8);

@@ -50,10 +50,11 @@ static struct session *session_of(uid_t uid, pid_t pid)
     struct peer peer = peer_of(uid, pid, 100);
     struct session *session;
 
-    assert_int_equal(session_new(&sessions, &peer, "test", &sessions, 0, &session, NULL), 0);
+    assert_int_equal(session_new(&sessions, &peer, "test", 0, &session, NULL), 0);
     /* taken over */
     assert_int_equal(peer.pidfd, -1);
     assert_null(peer.groups);
+    session->connection = &sessions;
     record_commit(&sessions.table, session);
     return session;
 }
@@ -69,7 +70,7 @@ static void test_made_and_ended(void **state)
     memset(program, 'p', sizeof(program));
     program[sizeof(program) - 1] = '\0';
     s.accounts.limits.user[ACCOUNT_SESSIONS] = 1;
-    assert_int_equal(session_new(&sessions, &peer, program, &sessions, 0, &session, NULL), 0);
+    assert_int_equal(session_new(&sessions, &peer, program, 0, &session, NULL), 0);
     id = session->record->head.id;
     assert_null(sessions_find(&sessions, id));
     record_commit(&sessions.table, session);
@@ -81,17 +82,17 @@ static void test_made_and_ended(void **state)
     assert_true(peer_in_group(&session->peer, 33));
 
     peer = peer_of(7, 71, 100);
-    assert_int_equal(session_new(&sessions, &peer, "", NULL, 0, &none, NULL), STATUS_LIMIT);
+    assert_int_equal(session_new(&sessions, &peer, "", 0, &none, NULL), STATUS_LIMIT);
     assert_null(none);
     /* what was not taken over is still the caller's */
     assert_true(fcntl(peer.pidfd, F_GETFD) >= 0);
     peer_deinit(&peer);
     peer = peer_of(7, 73, 100);
     /* beyond the limit, as far as it was said, and counted like any */
-    assert_int_equal(session_new(&sessions, &peer, "", NULL, 1, &beyond, NULL), 0);
+    assert_int_equal(session_new(&sessions, &peer, "", 1, &beyond, NULL), 0);
     assert_int_equal(account_used(account_find(&s.accounts, 7), ACCOUNT_SESSIONS), 2);
     peer = peer_of(7, 72, 100);
-    assert_int_equal(session_new(&sessions, &peer, "", NULL, 1, &none, NULL), STATUS_LIMIT);
+    assert_int_equal(session_new(&sessions, &peer, "", 1, &none, NULL), STATUS_LIMIT);
     peer_deinit(&peer);
     assert_null(session_free(beyond));
     assert_int_equal(account_used(account_find(&s.accounts, 7), ACCOUNT_SESSIONS), 1);

@@ -91,8 +91,8 @@ static bool batch_enter_one(struct batch *batch, uint32_t i)
 {
     struct commit *commit = &batch->commits[i];
 
-    if (buffer_set_memory(&batch->broker->buffers, batch->buffers[i], commit->fd, commit->dev, commit->ino,
-                          commit->huge_bytes, commit->verified)) {
+    if (buffer_set_memory(&batch->broker->buffers, batch->buffers[i], commit->fd, &commit->identity, commit->huge_bytes,
+                          commit->verified)) {
         commit_deinit(commit);
         return false;
     }

@@ -80,7 +80,7 @@ static int adopt(struct broker *broker, struct session *session, int fd, struct 
         fd_close(t);
         return r;
     }
-    r = buffer_set_memory(&broker->buffers, buffer, t, identity.dev, identity.ino, 0, false);
+    r = buffer_set_memory(&broker->buffers, buffer, t, &identity, 0, false);
     assert(!r);
     r = hold_memory(broker, buffer, problem);
     if (!r) {

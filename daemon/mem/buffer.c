@@ -247,14 +247,14 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
 
 /* ---- as it lives ---------------------------------------------------------------------------------------- */
 
-int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, dev_t device, ino_t inode,
+int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, const struct handle_identity *identity,
                       uint64_t huge_bytes, bool verified)
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
 
     assert(!record->inode && buffer->fd < 0);
-    record->inode = inode;
-    record->device = (uint32_t)device;
+    record->inode = identity->ino;
+    record->device = (uint32_t)identity->dev;
     if (!buffer_is_foreign(buffer) && buffer_index_inode(buffers, buffer, NULL)) {
         record->inode = 0;
         record->device = 0;

@@ -167,7 +167,7 @@ void buffers_recovered(struct buffers *buffers);
 
 /* The memory has come: T (taken over on success), and what commit.h says of it. 0, or BUSY if a buffer has this
  * inode number already: then it must be made again. A foreign one is never BUSY. */
-int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, dev_t device, ino_t inode,
+int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, const struct handle_identity *identity,
                       uint64_t huge_bytes, bool verified);
 /* The record is LIVE, and so is the buffer; or, if it is nobody's, it is in stock. */
 void buffer_commit(struct buffers *buffers, struct buffer *buffer);

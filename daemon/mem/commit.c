@@ -218,7 +218,6 @@ static int run(struct commit *commit)
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | (commit->publishable ? 0 : F_SEAL_SEAL);
     _cleanup_close_ int t = -1;
     uint64_t huge = 0;
-    struct stat st;
     int r;
 
     r = make_file(commit, &t);
@@ -231,10 +230,8 @@ static int run(struct commit *commit)
         return r;
     if (sys->add_seals(t, seals) < 0)
         return commit_refuse_errno(commit, "to seal a buffer");
-    if (sys->fstat(t, &st) < 0)
+    if (handle_identity(t, &commit->identity) < 0)
         return commit_refuse_errno(commit, "to identify a buffer");
-    commit->dev = st.st_dev;
-    commit->ino = st.st_ino;
     commit->huge_bytes = huge;
     commit->verified = commit->plan.brief.strict && !commit->lazy;
     commit->fd = steal_fd(&t);

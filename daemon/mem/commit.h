@@ -25,6 +25,7 @@
 #include <sys/types.h>
 
 #include "base/problem.h"
+#include "mem/handle.h"
 #include "mem/placement.h"
 #include "sys/numa.h"
 
@@ -50,8 +51,7 @@ struct commit {
     int status;  /* 0, NO_MEMORY, MISPLACED, NO_DESCRIPTORS, NOT_SUPPORTED, TIMED_OUT (cancelled) */
     struct problem problem;
     int fd; /* T; else -1 */
-    dev_t dev;
-    ino_t ino;
+    struct handle_identity identity;
     uint64_t huge_bytes; /* of THP: what got huge pages */
     bool verified;       /* every page was seen on its node */
 };

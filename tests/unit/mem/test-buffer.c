@@ -8,6 +8,13 @@
 #include "tests/support/fd.h"
 #include "tests/unit/mem/state.h"
 
+static int set_memory(struct buffer *buffer, int fd, dev_t device, ino_t inode, bool verified)
+{
+    const struct handle_identity identity = {.dev = device, .ino = inode};
+
+    return buffer_set_memory(&s.buffers, buffer, fd, &identity, 0, verified);
+}
+
 static int open_null(void)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -44,7 +51,7 @@ static void test_takes_and_gives_back(void **state)
     /* nobody finds it before it is committed */
     assert_null(buffers_find(&s.buffers, buffer->record->head.id));
     fd = open_null();
-    assert_int_equal(buffer_set_memory(&s.buffers, buffer, fd, 1, 42, 0, true), 0);
+    assert_int_equal(set_memory(buffer, fd, 1, 42, true), 0);
     assert_null(buffers_by_inode(&s.buffers, 1, 42));
     buffer_commit(&s.buffers, buffer);
     assert_ptr_equal(buffers_find(&s.buffers, buffer->record->head.id), buffer);
@@ -148,8 +155,7 @@ static void test_found_by_inode_and_watch(void **state)
     for (int i = 0; i < N; i++) {
         buffers[i] = state_live_buffer();
         /* the same inode number on two devices is two inodes */
-        assert_int_equal(buffer_set_memory(&s.buffers, buffers[i], open_null(), 1 + (dev_t)i % 2,
-                                           1 + (ino_t)i / 2, 0, false), 0);
+        assert_int_equal(set_memory(buffers[i], open_null(), 1 + (dev_t)i % 2, 1 + (ino_t)i / 2, false), 0);
         buffer_set_watch(&s.buffers, buffers[i], 1000 - i);
     }
     for (int i = 0; i < N; i++) {
@@ -173,10 +179,10 @@ static void test_found_by_inode_and_watch(void **state)
         buffer_free(&s.buffers, buffers[i]);
     /* the inode that is there already: nothing is taken over */
     buffers[0] = state_live_buffer();
-    assert_int_equal(buffer_set_memory(&s.buffers, buffers[0], fd, 2, 1, 0, false), STATUS_BUSY);
+    assert_int_equal(set_memory(buffers[0], fd, 2, 1, false), STATUS_BUSY);
     assert_int_equal(buffers[0]->fd, -1);
     assert_ptr_equal(buffers_by_inode(&s.buffers, 2, 1), buffers[1]);
-    assert_int_equal(buffer_set_memory(&s.buffers, buffers[0], fd, 1, 1, 0, false), 0);
+    assert_int_equal(set_memory(buffers[0], fd, 1, 1, false), 0);
     buffer_free(&s.buffers, buffers[0]);
     for (int i = 1; i < N; i += 2)
         buffer_free(&s.buffers, buffers[i]);

@@ -72,7 +72,7 @@ static void check_buffer(const struct commit *c)
     assert_int_equal(st.st_mode & 07777, 0600);
     assert_int_equal(st.st_uid, geteuid());
     assert_int_equal((uint64_t)st.st_size, c->plan.brief.bytes);
-    assert_true(st.st_ino == c->ino && st.st_dev == c->dev);
+    assert_true(st.st_ino == c->identity.ino && st.st_dev == c->identity.dev);
     assert_int_equal(fcntl(c->fd, F_GETFD), FD_CLOEXEC);
     assert_int_equal(fcntl(c->fd, F_GETFL) & O_ACCMODE, O_RDWR);
     assert_int_equal(fcntl(c->fd, F_GET_SEALS) & (SEALS_BUFFER | F_SEAL_WRITE | F_SEAL_FUTURE_WRITE),

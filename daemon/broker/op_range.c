@@ -12,11 +12,13 @@
 
 static void occupy(struct broker *broker, struct session *session, uint64_t start, uint64_t end)
 {
+    const struct reservation_record wanted = {
+        .session = session->record->head.id, .address = start, .size = end - start, .occupied = 1};
     struct reservation *reservation;
 
-    if (start >= end || reservation_occupy(&broker->reservations, session->record->head.id, session->account,
-                                           &session->reservations, start, end - start, &reservation, NULL))
+    if (start >= end || reservation_new(&broker->reservations, &wanted, 0, session->account, &reservation, NULL))
         return;
+    list_append(&session->reservations, &reservation->in_session);
     record_commit(&broker->reservations.table, reservation);
 }
 
@@ -58,6 +60,7 @@ void session_vacates(struct broker *broker, struct session *session, uint64_t st
 int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t address, uint64_t *ret_id,
                uint64_t *ret_address)
 {
+    const struct reservation_record wanted = {.session = op->session, .address = address, .size = size};
     struct reservation *reservation;
     struct session *session;
     int r = op_session(op, &session);
@@ -65,10 +68,10 @@ int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t addres
     if (r)
         return r;
     session_vacates(op->broker, session, address, address ? size : 0);
-    r = reservation_new(&op->broker->reservations, op->session, session->account, &session->reservations, size,
-                        alignment, address, &reservation, &op->problem);
+    r = reservation_new(&op->broker->reservations, &wanted, alignment, session->account, &reservation, &op->problem);
     if (r)
         return r;
+    list_append(&session->reservations, &reservation->in_session);
     record_commit(&op->broker->reservations.table, reservation);
     *ret_id = reservation->record->head.id;
     *ret_address = reservation->record->address;

@@ -23,96 +23,53 @@ void reservations_deinit(struct reservations *reservations)
     table_deinit(&reservations->table);
 }
 
-/* INTENT, and nothing is taken yet. */
-static int alloc_object(struct reservations *reservations, struct reservation **ret, struct problem *problem)
+/* By its record, once that says where it is. */
+static void reservation_enter(struct reservation *reservation)
 {
+    const struct reservation_record *record = reservation->record;
+
+    if (record->occupied)
+        occupied_insert(reservation);
+    else
+        va_arena_init(&reservation->places, record->address, record->size, reservation->reservations->arena->page);
+}
+
+int reservation_new(struct reservations *reservations, const struct reservation_record *wanted, uint64_t alignment,
+                    struct account *account, struct reservation **ret, struct problem *problem)
+{
+    _cleanup_(reservation_freep) struct reservation *reservation = NULL;
+    struct reservation_record *record;
     void *object;
     int r = table_alloc(&reservations->table, &object, problem);
 
     if (r)
         return r;
-    *ret = object;
-    (*ret)->reservations = reservations;
-    list_init(&(*ret)->in_session);
-    return 0;
-}
-
-static struct reservation_record *fill_record(struct reservation *reservation, uint64_t session, uint64_t address,
-                                              uint64_t size)
-{
-    struct reservation_record *record = record_fresh(reservation);
-
-    record->session = session;
-    record->address = address;
-    record->size = size;
-    record->uid = reservation->charge.account->uid;
-    return record;
-}
-
-int reservation_new(struct reservations *reservations, uint64_t session, struct account *account,
-                    struct list *in_session, uint64_t size, uint64_t alignment, uint64_t wish,
-                    struct reservation **ret, struct problem *problem)
-{
-    _cleanup_(reservation_freep) struct reservation *reservation = NULL;
-    int r = alloc_object(reservations, &reservation, problem);
-
-    if (r)
-        return r;
-    r = arena_take(reservations->arena, &reservation->extent, size, alignment, wish, problem);
-    if (r)
-        return r;
-    r = charge_init(&reservation->charge, account, ACCOUNT_ADDRESSES, size, problem);
-    if (r)
-        return r;
-    va_arena_init(&reservation->places, reservation->extent.start, size, reservations->arena->page);
-    (void)fill_record(reservation, session, reservation->extent.start, size);
-    list_append(in_session, &reservation->in_session);
-    audit_after(&reservations->table, reservation);
-    *ret = steal_ptr(&reservation);
-    return 0;
-}
-
-int reservation_occupy(struct reservations *reservations, uint64_t session, struct account *account,
-                       struct list *in_session, uint64_t start, uint64_t size, struct reservation **ret,
-                       struct problem *problem)
-{
-    _cleanup_(reservation_freep) struct reservation *reservation = NULL;
-    int r = alloc_object(reservations, &reservation, problem);
-
-    if (r)
-        return r;
-    r = charge_init(&reservation->charge, account, ACCOUNT_ADDRESSES, size, problem);
-    if (r)
-        return r;
-    fill_record(reservation, session, start, size)->occupied = 1;
-    occupied_insert(reservation);
-    list_append(in_session, &reservation->in_session);
-    audit_after(&reservations->table, reservation);
-    *ret = steal_ptr(&reservation);
-    return 0;
-}
-
-/* The half of one whose range is not taken. */
-static enum table_verdict recover_occupied(struct reservations *reservations, struct reservation *reservation,
-                                           struct account *account, struct list *in_session, const char **why)
-{
-    const struct reservation_record *record = reservation->record;
-    const struct arena *arena = reservations->arena;
-
-    if (!in_session)
-        return TABLE_DROP;
-    *why = "its addresses are none, or outside the arena";
-    if (!record->size || record->address < arena->base ||
-        !range_in_bounds(record->address - arena->base, record->size, arena->size) ||
-        !is_aligned(record->address | record->size, arena->page))
-        return TABLE_QUARANTINE;
+    reservation = object;
     reservation->reservations = reservations;
     list_init(&reservation->in_session);
-    charge_restore(&reservation->charge, account, ACCOUNT_ADDRESSES, record->size);
-    record_change(&reservations->table, reservation)->buffers = 0;
-    occupied_insert(reservation);
-    list_append(in_session, &reservation->in_session);
-    return TABLE_KEEP;
+    if (!wanted->occupied)
+        r = arena_take(reservations->arena, &reservation->extent, wanted->size, alignment, wanted->address, problem);
+    if (!r)
+        r = charge_init(&reservation->charge, account, ACCOUNT_ADDRESSES, wanted->size, problem);
+    if (r)
+        return r;
+    record = record_fresh(reservation);
+    record->session = wanted->session;
+    record->address = wanted->occupied ? wanted->address : reservation->extent.start;
+    record->size = wanted->size;
+    record->uid = account->uid;
+    record->occupied = wanted->occupied;
+    reservation_enter(reservation);
+    audit_after(&reservations->table, reservation);
+    *ret = steal_ptr(&reservation);
+    return 0;
+}
+
+static bool is_in_arena(const struct reservation_record *record, const struct arena *arena)
+{
+    return record->size && record->address >= arena->base &&
+           range_in_bounds(record->address - arena->base, record->size, arena->size) &&
+           is_aligned(record->address | record->size, arena->page);
 }
 
 enum table_verdict reservation_recover(struct reservations *reservations, struct reservation *reservation,
@@ -121,16 +78,22 @@ enum table_verdict reservation_recover(struct reservations *reservations, struct
     const struct reservation_record *record = reservation->record;
     struct reservation_record *writable;
 
-    if (record->occupied)
-        return recover_occupied(reservations, reservation, account, in_session, why);
-    *why = "its addresses are another one's, or outside the arena";
-    if (!record->address ||
-        arena_take(reservations->arena, &reservation->extent, record->size, 0, record->address, NULL))
-        return TABLE_QUARANTINE;
+    if (record->occupied) {
+        if (!in_session)
+            return TABLE_DROP;
+        *why = "its addresses are none, or outside the arena";
+        if (!is_in_arena(record, reservations->arena))
+            return TABLE_QUARANTINE;
+    } else {
+        *why = "its addresses are another one's, or outside the arena";
+        if (!record->address ||
+            arena_take(reservations->arena, &reservation->extent, record->size, 0, record->address, NULL))
+            return TABLE_QUARANTINE;
+    }
     reservation->reservations = reservations;
     list_init(&reservation->in_session);
     charge_restore(&reservation->charge, account, ACCOUNT_ADDRESSES, record->size);
-    va_arena_init(&reservation->places, record->address, record->size, reservations->arena->page);
+    reservation_enter(reservation);
     writable = record_change(&reservations->table, reservation);
     writable->buffers = 0;
     if (in_session)

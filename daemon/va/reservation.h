@@ -40,16 +40,13 @@ struct reservation {
 void reservations_init(struct reservations *reservations, struct ledger *ledger, struct arena *arena);
 void reservations_deinit(struct reservations *reservations);
 
-/* INTENT; commit its record when the rest is done. Enters `in_session`, the session's list. Outcomes of
- * arena_take(), LIMIT, NO_MEMORY. */
-int reservation_new(struct reservations *reservations, uint64_t session, struct account *account,
-                    struct list *in_session, uint64_t size, uint64_t alignment, uint64_t wish,
-                    struct reservation **ret, struct problem *problem);
-/* INTENT, as above: this range, a multiple of pages within the arena, is occupied in the session's process. LIMIT,
- * NO_MEMORY. */
-int reservation_occupy(struct reservations *reservations, uint64_t session, struct account *account,
-                       struct list *in_session, uint64_t start, uint64_t size, struct reservation **ret,
-                       struct problem *problem);
+/*
+ * INTENT; commit its record when the rest is done, and enter it into the session's list. `wanted` says of which session
+ * it is, how large and where (address 0: anywhere, at a multiple of `alignment`), and whether that range, of pages
+ * within the arena, is occupied in the session's process. Outcomes of arena_take(), LIMIT, NO_MEMORY.
+ */
+int reservation_new(struct reservations *reservations, const struct reservation_record *wanted, uint64_t alignment,
+                    struct account *account, struct reservation **ret, struct problem *problem);
 /* One that a session's process has occupied and that overlaps this range, or NULL. */
 struct reservation *reservations_find_occupied(const struct reservations *reservations, uint64_t session,
                                                uint64_t start, uint64_t size);

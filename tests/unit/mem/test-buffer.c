@@ -111,6 +111,7 @@ static void test_plan_of_several_nodes_is_kept(void **state)
 static void test_no_address_when_not_wanted(void **state)
 {
     struct buffer_args args = {.flags = BUFFER_NO_ADDRESS | BUFFER_PUBLISHABLE | BUFFER_WANT_FDS};
+    const struct reservation_record wanted = {.session = 99, .size = 8 * STATE_PAGE};
     struct buffer *buffer = NULL;
     struct reservation *reservation;
     uint64_t id;
@@ -123,8 +124,8 @@ static void test_no_address_when_not_wanted(void **state)
     assert_int_equal(buffer_flags(buffer), BUFFER_NO_ADDRESS | BUFFER_PUBLISHABLE);
 
     /* it is placed; its home outlives the session's reservation, and goes with the buffer */
-    assert_int_equal(reservation_new(&s.reservations, 99, s.account, &s.in_session, 8 * STATE_PAGE, 0, 0,
-                                     &reservation, NULL), 0);
+    assert_int_equal(reservation_new(&s.reservations, &wanted, 0, s.account, &reservation, NULL), 0);
+    list_append(&s.in_session, &reservation->in_session);
     record_commit(&s.reservations.table, reservation);
     id = reservation->record->head.id;
     assert_int_equal(buffer_place(&s.buffers, buffer, reservation, 3 * STATE_PAGE, NULL), 0);

@@ -49,14 +49,24 @@ static uint64_t at(uint64_t page)
     return BASE + page * page_size();
 }
 
+static int make(unsigned session, uint64_t page, uint64_t pages, bool occupied, struct reservation **ret)
+{
+    const struct reservation_record wanted = {
+        .session = session, .address = at(page), .size = pages * page_size(), .occupied = occupied};
+    int r = reservation_new(&reservations, &wanted, 0, account, ret, NULL);
+
+    if (!r) {
+        list_append(&in_session[session], &(*ret)->in_session);
+        record_commit(&reservations.table, *ret);
+    }
+    return r;
+}
+
 static struct reservation *occupy(unsigned session, uint64_t page, uint64_t pages)
 {
     struct reservation *reservation = NULL;
 
-    assert_int_equal(reservation_occupy(&reservations, session, account, &in_session[session], at(page),
-                                        pages * page_size(), &reservation, NULL),
-                     0);
-    record_commit(&reservations.table, reservation);
+    assert_int_equal(make(session, page, pages, true, &reservation), 0);
     return reservation;
 }
 
@@ -64,12 +74,9 @@ static struct reservation *occupy(unsigned session, uint64_t page, uint64_t page
 static struct reservation *reserve(uint64_t page, uint64_t pages)
 {
     struct reservation *reservation = NULL;
-    int r = reservation_new(&reservations, 1, account, &in_session[1], pages * page_size(), 0, at(page), &reservation,
-                            NULL);
+    int r = make(1, page, pages, false, &reservation);
 
     assert_true(!r || r == STATUS_ADDRESS_TAKEN);
-    if (!r)
-        record_commit(&reservations.table, reservation);
     return reservation;
 }
 
@@ -111,9 +118,7 @@ static void it_counts_against_the_limits_I7(void **state)
     accounts.limits.user[ACCOUNT_ADDRESSES] = 8 * page_size();
     occupied_begin(&reservations);
     told = occupy(2, 0, 6);
-    assert_int_equal(reservation_occupy(&reservations, 3, account, &in_session[3], at(32), 3 * page_size(), &none,
-                                        NULL),
-                     STATUS_LIMIT);
+    assert_int_equal(make(3, 32, 3, true, &none), STATUS_LIMIT);
     assert_null(none);
     assert_int_equal(arena.used, 6 * page_size());
     assert_null(reservation_release(told));

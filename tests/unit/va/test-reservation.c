@@ -41,7 +41,12 @@ static int teardown(void **state)
 
 static int make(uint64_t pages, struct reservation **ret)
 {
-    return reservation_new(&reservations, 77, account, &in_session, pages * page_size(), 0, 0, ret, NULL);
+    const struct reservation_record wanted = {.session = 77, .size = pages * page_size()};
+    int r = reservation_new(&reservations, &wanted, 0, account, ret, NULL);
+
+    if (!r)
+        list_append(&in_session, &(*ret)->in_session);
+    return r;
 }
 
 static void test_made_whole_or_not_at_all(void **state)

@@ -158,8 +158,17 @@ static void set_owner(struct buffer_record *record, const struct buffer_args *ar
     record->pid = args->account ? (uint32_t)args->pid : 0;
 }
 
-/* Its bytes and what its pool counts, by what its record says now. */
-static void shift(struct buffers *buffers, const struct buffer *buffer, enum tally_state from, enum tally_state to)
+void buffer_leave_home(struct buffers *buffers, struct buffer *buffer)
+{
+    uint64_t reservation = buffer->record->reservation;
+
+    if (reservation)
+        reservation_unplace(table_find(&buffers->reservations->table, reservation), &buffer->home);
+    else
+        arena_give(buffers->arena, &buffer->home);
+}
+
+void buffer_shift(struct buffers *buffers, const struct buffer *buffer, enum tally_state from, enum tally_state to)
 {
     struct plan plan;
 
@@ -182,12 +191,9 @@ static void dispose(struct buffers *buffers, struct buffer *buffer)
         buffers->n_stock--;
     else
         buffer_count_state(buffers, record->state, -1);
-    if (record->reservation)
-        reservation_unplace(table_find(&buffers->reservations->table, record->reservation), &buffer->home);
-    else
-        arena_give(buffers->arena, &buffer->home);
+    buffer_leave_home(buffers, buffer);
     if (record->bytes) {
-        shift(buffers, buffer, buffer_tally_state(buffer), TALLY_NONE);
+        buffer_shift(buffers, buffer, buffer_tally_state(buffer), TALLY_NONE);
         buffers->bytes -= buffer_is_unowned(buffer) ? 0 : record->bytes;
     }
     if (record->plan)
@@ -311,7 +317,7 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct bu
     record->flags |= args->flags & BUFFER_NO_ADDRESS;
     record->address = args->flags & BUFFER_NO_ADDRESS ? 0 : buffer->home.start;
     record->state = BUFFER_LIVE;
-    shift(buffers, buffer, TALLY_STOCK, TALLY_USED);
+    buffer_shift(buffers, buffer, TALLY_STOCK, TALLY_USED);
     buffers->n_stock--;
     buffers->bytes += record->bytes;
     audit_after(&buffers->table, buffer);
@@ -349,7 +355,7 @@ void buffer_set_reclaiming(struct buffers *buffers, struct buffer *buffer, bool 
         return;
     audit_before(&buffers->table, buffer);
     if (!buffer_is_foreign(buffer))
-        shift(buffers, buffer, from, to);
+        buffer_shift(buffers, buffer, from, to);
     charge_shift(&buffer->charge, to);
     audit_after(&buffers->table, buffer);
 }
@@ -376,7 +382,7 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
 
     assert(pool->pages == (enum pages)record->pages && pool->granule == buffer_granule(buffer));
     audit_before(&buffers->table, buffer);
-    shift(buffers, buffer, buffer_tally_state(buffer), TALLY_NONE);
+    buffer_shift(buffers, buffer, buffer_tally_state(buffer), TALLY_NONE);
     if (record->plan)
         table_free(&buffers->plans, table_find(&buffers->plans, record->plan));
     record->plan = 0;
@@ -386,7 +392,7 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
     record->placement = PLACEMENT_BIND;
     record->flags |= BUFFER_STRICT;
     record->huge_bytes = huge_bytes;
-    shift(buffers, buffer, TALLY_NONE, buffer_tally_state(buffer));
+    buffer_shift(buffers, buffer, TALLY_NONE, buffer_tally_state(buffer));
     audit_after(&buffers->table, buffer);
 }
 

@@ -13,6 +13,12 @@ struct plan_object {
 /* The object of a record: nothing hangs on it, and it has no memory. */
 void buffer_init(struct buffer *buffer);
 
+/* Gives up its home, if it has one, and ends the reservation that the home is in if nothing else keeps that. */
+void buffer_leave_home(struct buffers *buffers, struct buffer *buffer);
+
+/* Charges it to its pool in another state, by what its record says now. */
+void buffer_shift(struct buffers *buffers, const struct buffer *buffer, enum tally_state from, enum tally_state to);
+
 /* Its state has begun, by 1, or ended, by -1. Not for nobody's, which are counted as stock whatever their state. */
 void buffer_count_state(struct buffers *buffers, enum buffer_state state, int by);
 

@@ -22,7 +22,7 @@ void buffers_recovered(struct buffers *buffers)
             table_free(&buffers->plans, plan);
 }
 
-static bool is_sound(const struct buffer_record *record, const struct pool *pool)
+static bool is_record_sound(const struct buffer_record *record, const struct pool *pool)
 {
     return record->state >= BUFFER_LIVE && record->state <= BUFFER_STOCK && record->size && record->inode &&
            record->bytes >= record->size && record->bytes <= CHARGE_MAX && record->bytes % pool->granule == 0 &&
@@ -140,22 +140,19 @@ static bool find_home(struct buffers *buffers, struct buffer *buffer)
     return true;
 }
 
-static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool *pool,
-                     const struct buffer_found *found)
+static void recharge(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found)
 {
     const struct buffer_record *record = buffer->record;
-    struct plan plan;
 
-    if (pool) {
-        buffer_plan(buffers, buffer, &plan);
-        pool_shift(pool, &plan, TALLY_NONE, buffer_is_unowned(buffer) ? TALLY_STOCK : TALLY_USED);
-    }
+    if (!buffer_is_unowned(buffer))
+        charge_restore(&buffer->charge, found->account, ACCOUNT_BYTES, record->bytes);
+    if (!buffer_is_foreign(buffer))
+        buffer_shift(buffers, buffer, TALLY_NONE, buffer_tally_state(buffer));
     if (buffer_is_unowned(buffer)) {
         buffers->n_stock++;
         return;
     }
     buffers->bytes += record->bytes;
-    charge_restore(&buffer->charge, found->account, ACCOUNT_BYTES, record->bytes);
     /* taken by its session or not, it is that session's like any other from now on */
     if (record->flags & BUFFER_AHEAD)
         record_change(&buffers->table, buffer)->flags &= ~(uint32_t)BUFFER_AHEAD;
@@ -164,35 +161,48 @@ static void recharge(struct buffers *buffers, struct buffer *buffer, struct pool
     buffer_count_state(buffers, record->state, 1);
 }
 
+/* Of itself and of its plan, which is NULL if it needs none. */
+static bool is_recoverable(const struct buffers *buffers, const struct buffer *buffer, struct plan_object **ret_plan)
+{
+    const struct buffer_record *record = buffer->record;
+    const struct pool *pool = buffer_pool(buffers, buffer);
+
+    if (buffer_is_foreign(buffer))
+        return is_foreign_sound(record);
+    return pool && is_record_sound(record, pool) && is_owner_sound(record) &&
+           is_plan_sound(buffers, record, ret_plan);
+}
+
+/* Its home and its memory; neither if one of them is missing. */
+static bool find_again(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
+                       const char **why)
+{
+    *why = "its address is another one's, or none";
+    if (!find_home(buffers, buffer))
+        return false;
+    *why = "its memory is missing, or is not as it was made";
+    if (find_memory(buffers, buffer, found))
+        return true;
+    buffer_leave_home(buffers, buffer);
+    return false;
+}
+
 enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
                                   const char **why)
 {
     const struct buffer_record *record = buffer->record;
-    struct pool *pool = buffer_pool(buffers, buffer);
     struct plan_object *plan_object = NULL;
     bool foreign = buffer_is_foreign(buffer);
     struct buffer *near = found->near;
 
     buffer_init(buffer);
     *why = "its figures make no sense";
-    if (foreign ? !is_foreign_sound(record)
-                : !pool || !is_sound(record, pool) || !is_owner_sound(record) ||
-                      !is_plan_sound(buffers, record, &plan_object))
+    if (!is_recoverable(buffers, buffer, &plan_object))
         return TABLE_QUARANTINE;
     *why = "another one has its memory";
     if (!foreign && buffer_index_inode(buffers, buffer, near && !buffer_is_foreign(near) ? near : NULL))
         return TABLE_QUARANTINE;
-    *why = "its address is another one's, or none";
-    if (find_home(buffers, buffer)) {
-        *why = "its memory is missing, or is not as it was made";
-        if (find_memory(buffers, buffer, found))
-            *why = NULL;
-        else if (buffer->record->reservation)
-            reservation_unplace(reservations_find(buffers->reservations, buffer->record->reservation), &buffer->home);
-        else
-            arena_give(buffers->arena, &buffer->home);
-    }
-    if (*why) {
+    if (!find_again(buffers, buffer, found, why)) {
         if (!foreign)
             buffer_unindex_inode(buffers, buffer);
         /* nobody loses anything, and the pages are gone or will be closed */
@@ -200,7 +210,7 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
     }
     if (plan_object)
         plan_object->found = true;
-    recharge(buffers, buffer, pool, found);
+    recharge(buffers, buffer, found);
     /* of two with one watch neither can be believed; the caller asks for it again */
     if (record->watch >= 0 && buffer_index_watch(buffers, buffer, near && near->record->watch >= 0 ? near : NULL))
         record_change(&buffers->table, buffer)->watch = -1;

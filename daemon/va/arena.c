@@ -76,12 +76,10 @@ static bool fits(const struct arena_extent *extent, uint64_t size, uint64_t alig
     return true;
 }
 
-/* The lowest extent with a gap of at least `size` before it. */
-static struct arena_extent *lowest_gap(const struct arena *arena, uint64_t size)
+/* The lowest one with a gap of at least `size` before it, of this one and those below it; NULL if there is none. */
+static struct arena_extent *lowest_gap(struct arena_extent *extent, uint64_t size)
 {
-    struct arena_extent *extent = RB_ROOT(&arena->tree);
-
-    if (extent->widest < size)
+    if (widest_of(extent) < size)
         return NULL;
     for (;;) {
         if (widest_of(RB_LEFT(extent, link)) >= size)
@@ -96,33 +94,19 @@ static struct arena_extent *lowest_gap(const struct arena *arena, uint64_t size)
 /* The next one behind `extent` with such a gap. */
 static struct arena_extent *next_gap(struct arena_extent *extent, uint64_t size)
 {
-    struct arena_extent *below = RB_RIGHT(extent, link);
+    struct arena_extent *found = lowest_gap(RB_RIGHT(extent, link), size);
 
-    if (widest_of(below) < size) {
-        /* up, until we come from the left to one that has it, or that has it on its right */
-        for (;;) {
-            struct arena_extent *child = extent;
+    while (!found) {
+        struct arena_extent *child = extent;
 
-            extent = RB_PARENT(extent, link);
-            if (!extent)
-                return NULL;
-            if (RB_LEFT(extent, link) != child)
-                continue;
-            if (extent->gap >= size)
-                return extent;
-            below = RB_RIGHT(extent, link);
-            if (widest_of(below) >= size)
-                break;
-        }
+        extent = RB_PARENT(extent, link);
+        if (!extent)
+            return NULL;
+        /* whoever comes from its right has seen it */
+        if (RB_LEFT(extent, link) == child)
+            found = extent->gap >= size ? extent : lowest_gap(RB_RIGHT(extent, link), size);
     }
-    for (extent = below;;) {
-        if (widest_of(RB_LEFT(extent, link)) >= size)
-            extent = RB_LEFT(extent, link);
-        else if (extent->gap >= size)
-            return extent;
-        else
-            extent = RB_RIGHT(extent, link);
-    }
+    return found;
 }
 
 static int find_anywhere(const struct arena *arena, uint64_t size, uint64_t alignment, uint64_t *ret_start,
@@ -133,9 +117,9 @@ static int find_anywhere(const struct arena *arena, uint64_t size, uint64_t alig
     unsigned tried = 0;
 
     if (checked_add_u64(size, alignment - arena->page, &enough))
-        extent = lowest_gap(arena, enough);
+        extent = lowest_gap(RB_ROOT(&arena->tree), enough);
     if (!extent) {
-        extent = lowest_gap(arena, size);
+        extent = lowest_gap(RB_ROOT(&arena->tree), size);
         while (extent && !fits(extent, size, alignment, ret_start) && tried++ < TRIED_GAPS)
             extent = next_gap(extent, size);
     }
@@ -276,15 +260,4 @@ bool arena_next_free(const struct arena *arena, uint64_t start, uint64_t end, ui
         start = next->start;
     }
     return false;
-}
-
-struct arena_extent *arena_find(struct arena *arena, uint64_t address)
-{
-    struct arena_extent *next, *extent;
-
-    if (address < arena->base || address - arena->base >= arena->size)
-        return NULL;
-    next = first_behind(arena, address);
-    extent = RB_PREV(arena_tree, &arena->tree, next);
-    return address < next->start - next->gap ? extent : NULL;
 }

@@ -64,9 +64,6 @@ static inline bool arena_extent_is_taken(const struct arena_extent *extent)
 /* Of one that is taken. O(log n). */
 uint64_t arena_extent_size(struct arena_extent *extent);
 
-/* The one that has this address, or NULL. O(log n). */
-struct arena_extent *arena_find(struct arena *arena, uint64_t address);
-
 /* The first free part of this range, which is within the arena; false if all of it is taken. O(log n). */
 bool arena_next_free(const struct arena *arena, uint64_t start, uint64_t end, uint64_t *ret_start, uint64_t *ret_size);
 

@@ -95,7 +95,7 @@ void dedup_working(struct op *op)
     struct kept *kept = dedup_find(op->broker, op->session, op->sequence);
 
     if (kept)
-        kept_working(kept);
+        kept_set_working(kept, true);
 }
 
 static void dedup_retry(struct timer *timer)
@@ -125,7 +125,7 @@ void dedup_rests(struct op_state *state)
     struct kept *kept = dedup_find(state->op->broker, state->session, state->op->sequence);
 
     if (kept)
-        kept_rests(kept);
+        kept_set_working(kept, false);
 }
 
 void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,

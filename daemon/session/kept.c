@@ -212,19 +212,9 @@ void kept_read(const struct kept *kept, void *buffer)
 }
 
 /* Outside of changes: a worker does not wait for the one under way to be committed. */
-static void set_working(struct kept *kept, bool working)
+void kept_set_working(struct kept *kept, bool working)
 {
     kept->writable->working = working;
-}
-
-void kept_working(struct kept *kept)
-{
-    set_working(kept, true);
-}
-
-void kept_rests(struct kept *kept)
-{
-    set_working(kept, false);
 }
 
 void kept_acknowledge(struct session *session, uint64_t cumulative, uint64_t one)

@@ -40,10 +40,8 @@ struct kept *kept_free(struct kept *kept);
 /* NULL if there is none. */
 struct kept *session_kept(const struct session *session, uint64_t sequence);
 
-/* A worker is at it from now on: should the broker die meanwhile, it was one of those that it died over. */
-void kept_working(struct kept *kept);
-/* It is left where it is, in order. */
-void kept_rests(struct kept *kept);
+/* A worker is at it from now on, so that a broker that dies meanwhile died over it too; or it is left in order. */
+void kept_set_working(struct kept *kept, bool working);
 
 /*
  * LIVE: this was the reply, with so many descriptors. What is acknowledged already is not kept. If there is no memory

@@ -252,8 +252,8 @@ static void deaths_are_counted(void **state)
     struct ledger_executing *executing = ledger_executing(s.ledger);
 
     (void)begin(1);             /* waited for room */
-    kept_working(begin(2));     /* at work */
-    kept_working(begin(3));     /* at work, and the loop was at it: once */
+    kept_set_working(begin(2), true);     /* at work */
+    kept_set_working(begin(3), true);     /* at work, and the loop was at it: once */
     keep(4, 10);                /* done */
     ledger_commit(s.ledger);
     ledger_executing_begin(executing, session->record->head.id, 3, METHOD_ALLOC);
@@ -264,7 +264,7 @@ static void deaths_are_counted(void **state)
     assert_int_equal(session_kept(same, 4)->record->deaths, 0);
 
     /* the next one dies over number 2 again, and over one that left no record; the rest is not at work any more */
-    kept_working(session_kept(same, 2));
+    kept_set_working(session_kept(same, 2), true);
     ledger_commit(adopted);
     ledger_executing_begin(ledger_executing(adopted), session->record->head.id, 9, METHOD_PING);
     another_broker_dies();

@@ -171,7 +171,8 @@ static int alloc_check_sizes(struct alloc *alloc)
 {
     for (uint32_t i = 0; i < alloc->spec->n; i++) {
         struct plan plan;
-        int r = pool_plan(alloc->pool, &alloc->request, alloc->spec->sizes[i], &plan, alloc_problem(alloc));
+        int r = pool_plan(alloc->pool, &alloc->request, alloc->spec->sizes[i], TALLY_STOCK, &plan,
+                          alloc_problem(alloc));
 
         if (r && r != STATUS_POOL_FULL) {
             alloc_problem(alloc)->item = i;
@@ -239,7 +240,7 @@ static int alloc_add(struct alloc *alloc, struct session *session, uint64_t size
     struct buffer_args new = alloc_buffer_args(alloc, session, size);
     struct plan plan;
     /* what is in stock on its node gives way for it: it goes to no other one for that */
-    int r = pool_plan_without_stock(alloc->pool, &alloc->request, size, &plan, alloc_problem(alloc));
+    int r = pool_plan(alloc->pool, &alloc->request, size, TALLY_RECLAIMING, &plan, alloc_problem(alloc));
 
     if (r)
         return r;

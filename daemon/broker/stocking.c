@@ -267,7 +267,7 @@ int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *re
     int r = 0;
 
     if (!stocking || !pool_most_stock(user->pool) ||
-        pool_plan_without_stock(user->pool, request, user->size, &plan, NULL) ||
+        pool_plan(user->pool, request, user->size, TALLY_RECLAIMING, &plan, NULL) ||
         !stock_key_of(user->pool, &plan.brief, user->flags & BUFFER_PUBLISHABLE, &key))
         return 0;
     now = clock_now_ns();

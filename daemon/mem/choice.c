@@ -47,9 +47,9 @@ static bool has_place(struct pool *pool, const struct pool_request *request, uin
 {
     struct plan plan, other;
 
-    if (pool_plan_without_stock(pool, request, size, &plan, NULL))
+    if (pool_plan(pool, request, size, TALLY_RECLAIMING, &plan, NULL))
         return false;
-    return ordinary->n_nodes == 1 || pool_plan_without_stock(ordinary, request, size, &other, NULL) ||
+    return ordinary->n_nodes == 1 || pool_plan(ordinary, request, size, TALLY_RECLAIMING, &other, NULL) ||
            pool_remoteness(ordinary, request, &plan) <= pool_remoteness(ordinary, request, &other);
 }
 

@@ -20,26 +20,23 @@ static struct budget *budget_of(const struct pool *pool, uint32_t node)
     return &pool->pools->budgets[pool->purse][node];
 }
 
-bool pool_has_node(const struct pool *pool, uint32_t node)
+static bool is_among(uint32_t node, uint32_t n, const uint32_t *nodes)
 {
-    for (uint32_t i = 0; i < pool->n_nodes; i++)
-        if (pool->nodes[i] == node)
+    for (uint32_t i = 0; i < n; i++)
+        if (nodes[i] == node)
             return true;
     return false;
 }
 
-static bool listed(const struct plan_request *plan, uint32_t node)
+bool pool_has_node(const struct pool *pool, uint32_t node)
 {
-    for (uint32_t i = 0; i < plan->n_nodes; i++)
-        if (plan->nodes[i] == node)
-            return true;
-    return false;
+    return is_among(node, pool->n_nodes, pool->nodes);
 }
 
 static void append_others(struct plan_request *plan, const struct pool *pool)
 {
     for (uint32_t i = 0; i < pool->n_nodes; i++)
-        if (!listed(plan, pool->nodes[i]))
+        if (!is_among(pool->nodes[i], plan->n_nodes, plan->nodes))
             plan->nodes[plan->n_nodes++] = pool->nodes[i];
 }
 
@@ -141,7 +138,7 @@ static int choose_nodes(struct plan_request *plan, const struct pool *pool,
         uint32_t node = request->nodes[i];
 
         if (pool_has_node(pool, node)) {
-            if (listed(plan, node))
+            if (is_among(node, plan->n_nodes, plan->nodes))
                 return refuse(problem, STATUS_INVALID_ARGUMENT, "node %u is named twice", node);
             plan->nodes[plan->n_nodes++] = node;
         } else if (plan->placement != PLACEMENT_LOCAL) {
@@ -239,8 +236,8 @@ static int choose(struct plan_request *plan, const struct pool *pool, const stru
     return r ? r : choose_weights(plan, pool, request, problem);
 }
 
-static int plan_with(struct pool *pool, const struct pool_request *request, uint64_t size, enum tally_state taken,
-                     struct plan *ret, struct problem *problem)
+int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, enum tally_state taken,
+              struct plan *ret, struct problem *problem)
 {
     struct plan_request plan;
     struct plan unused;
@@ -259,18 +256,6 @@ static int plan_with(struct pool *pool, const struct pool_request *request, uint
                   "%llu bytes); ask for less, or for more nodes",
                   (unsigned long long)plan.bytes, pool->name,
                   (unsigned long long)pool_capacity(pool));
-}
-
-int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
-              struct problem *problem)
-{
-    return plan_with(pool, request, size, TALLY_STOCK, ret, problem);
-}
-
-int pool_plan_without_stock(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
-                            struct problem *problem)
-{
-    return plan_with(pool, request, size, TALLY_RECLAIMING, ret, problem);
 }
 
 uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, const struct plan *plan)

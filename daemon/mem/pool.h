@@ -119,7 +119,6 @@ int pools_new(struct pools **ret, const struct topology *topology,
 struct pools *pools_free(struct pools *pools);
 DEFINE_CLEANUP(struct pools *, pools_free);
 
-const struct topology *pools_topology(const struct pools *pools);
 /* Retired ones are the last. */
 uint32_t pools_count(const struct pools *pools);
 /* NULL if there is none of this index. */
@@ -179,16 +178,13 @@ int pools_choose(struct pools *pools, const struct pool_request *request, uint32
  */
 
 /*
- * Where a buffer of `size` bytes (not rounded) would go if it were charged now. Nothing is
- * charged. SIZE_ZERO, SIZE_OVERFLOW, NO_SUCH_NODE, INVALID_ARGUMENT; TOO_BIG if it could not be
- * had if everything were free; POOL_FULL if it cannot be had now.
+ * Where a buffer of `size` bytes (not rounded) would go if it were charged and what is charged in states after `taken`
+ * were free: with TALLY_STOCK now, with TALLY_RECLAIMING if all stock were given back. Nothing is charged.
+ * SIZE_ZERO, SIZE_OVERFLOW, NO_SUCH_NODE, INVALID_ARGUMENT; TOO_BIG if the pool could not hold it if everything were
+ * free; POOL_FULL if it does not fit.
  */
-int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size,
+int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, enum tally_state taken,
               struct plan *ret, struct problem *problem);
-
-/* The same, were all stock given back. */
-int pool_plan_without_stock(struct pool *pool, const struct pool_request *request, uint64_t size, struct plan *ret,
-                            struct problem *problem);
 
 /* How far down in that order the last of the plan's nodes is; 0 = all of it is on the first. */
 uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, const struct plan *plan);

@@ -128,7 +128,6 @@ static int new_record(struct pools *pools, struct pool *pool)
     struct pool_record *record;
     uint32_t number = 0;
     void *object;
-    int r;
 
     while (number < pools->n_numbers && pools->by_number[number])
         number++;
@@ -151,8 +150,7 @@ static int new_record(struct pools *pools, struct pool *pool)
         record->node[i] = (uint8_t)pool->nodes[i];
     record_commit(&pools->records, entry);
     entry->pool = pool;
-    r = set_number(pools, pool, number);
-    return r;
+    return set_number(pools, pool, number);
 }
 
 int pools_recover(struct pools *pools, struct ledger *ledger)

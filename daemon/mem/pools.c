@@ -300,11 +300,6 @@ struct pools *pools_free(struct pools *pools)
     return NULL;
 }
 
-const struct topology *pools_topology(const struct pools *pools)
-{
-    return pools->topology;
-}
-
 uint32_t pools_count(const struct pools *pools)
 {
     return pools->n_pools + pools->n_retired;

@@ -89,7 +89,7 @@ static inline int state_buffer_new(uint64_t size, bool split, const struct buffe
         request.nodes = nodes;
         request.placement = PLACEMENT_SPLIT;
     }
-    r = pool_plan(s.pool, &request, size, &plan, problem);
+    r = pool_plan(s.pool, &request, size, TALLY_STOCK, &plan, problem);
     if (r)
         return r;
     args.pool = s.pool;

@@ -174,7 +174,7 @@ static void a_preferred_node_that_is_full_gives_ordinary_pages(void **state)
     pools = make(false);
     assert_string_equal(choose(pools, local, 8 * MB), "all-2m all-4k");
     pool = pools_by_name(pools, "node0-2m");
-    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 10 * MB, &plan, &problem), 0);
+    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 10 * MB, TALLY_STOCK, &plan, &problem), 0);
     assert_int_equal(pool_charge(pool, &plan, TALLY_USED, &problem), 0);
     assert_string_equal(choose(pools, local, 8 * MB), "all-4k");
     assert_string_equal(choose(pools, local, 6 * MB), "all-2m all-4k");
@@ -214,7 +214,7 @@ static void those_of_a_farther_node_are_not_worth_it(void **state)
         assert_string_equal(choose(pools, request, 16 * MB), "all-2m all-4k");
         /* unless ordinary ones are no nearer */
         request.caller_node = 1 + 0;
-        assert_int_equal(pool_plan(near, &(struct pool_request){0}, 32 * GB, &plan, NULL), 0);
+        assert_int_equal(pool_plan(near, &(struct pool_request){0}, 32 * GB, TALLY_STOCK, &plan, NULL), 0);
         assert_int_equal(pool_charge(near, &plan, TALLY_USED, NULL), 0);
         assert_string_equal(choose(pools, request, 16 * MB), "all-2m all-4k");
         assert_string_equal(choose(pools, request, 8 * MB), "all-2m all-4k");

@@ -57,7 +57,7 @@ static void allocate_and_look(struct pools *pools, struct pool_request request, 
 
     commit_init(&c);
     if (pools_find(pools, &request, &pool, &problem) ||
-        pool_plan(pool, &request, size, &c.plan, &problem) ||
+        pool_plan(pool, &request, size, TALLY_STOCK, &c.plan, &problem) ||
         pool_charge(pool, &c.plan, TALLY_USED, &problem))
         fail_msg("%s", problem.sentence);
     c.topology = &machine;

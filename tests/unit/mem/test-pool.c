@@ -144,7 +144,7 @@ static int plan_fails(struct pool *pool, struct pool_request request, uint64_t s
 {
     struct problem problem = PROBLEM_NULL;
     struct plan plan;
-    int r = pool_plan(pool, &request, size, &plan, &problem);
+    int r = pool_plan(pool, &request, size, TALLY_STOCK, &plan, &problem);
 
     assert_true(r > 0);
     assert_true(strlen(problem.sentence) > 10);
@@ -163,10 +163,10 @@ static void sizes_have_their_own_errors(void **state)
     assert_int_equal(plan_fails(pool, (struct pool_request){0}, UINT64_MAX), STATUS_SIZE_OVERFLOW);
     assert_int_equal(plan_fails(pool, (struct pool_request){0}, UINT64_C(1) << 63), STATUS_SIZE_OVERFLOW);
     assert_int_equal(plan_fails(pool, (struct pool_request){0}, 512 * MB + 1), STATUS_TOO_BIG);
-    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 1, &plan, NULL), 0);
+    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 1, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.bytes, PAGE);
 
-    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 400 * MB, &plan, NULL), 0);
+    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 400 * MB, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(pool_charge(pool, &plan, TALLY_USED, NULL), 0);
     assert_int_equal(plan_fails(pool, (struct pool_request){0}, 200 * MB), STATUS_POOL_FULL);
     /* charged to the node, so the other pools of that node feel it */
@@ -182,7 +182,7 @@ static void sizes_have_their_own_errors(void **state)
     /* a preference goes on to the next nearest */
     assert_int_equal(pool_plan(all, &(struct pool_request){.n_nodes = 1, .nodes = node0,
                                                            .placement = PLACEMENT_LOCAL},
-                               200 * MB, &plan, NULL), 0);
+                               200 * MB, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.node, 1);
     pools_free(pools);
 }
@@ -201,7 +201,7 @@ static void plans_mind_the_pool(void **state)
                      STATUS_NO_SUCH_NODE);
     assert_int_equal(pool_plan(pool, &(struct pool_request){.n_nodes = 1, .nodes = other,
                                                             .placement = PLACEMENT_LOCAL},
-                               PAGE, &plan, NULL), 0);
+                               PAGE, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.node, 0);
     assert_int_equal(plan_fails(all, (struct pool_request){.n_nodes = 2, .nodes = twice}, PAGE),
                      STATUS_INVALID_ARGUMENT);
@@ -212,7 +212,7 @@ static void plans_mind_the_pool(void **state)
                                                            .weights = weights}, PAGE),
                      STATUS_INVALID_ARGUMENT);
     /* nobody says where nor from where: the node with most room */
-    assert_int_equal(pool_plan(all, &(struct pool_request){0}, PAGE, &plan, NULL), 0);
+    assert_int_equal(pool_plan(all, &(struct pool_request){0}, PAGE, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.node, 1);
     pools_free(pools);
 }
@@ -251,7 +251,7 @@ static const char *order(struct pool *pool, struct pool_request request)
     }
     if (request.placement == PLACEMENT_INTERLEAVE)
         size = 16 * PAGE;
-    if (pool_plan(pool, &request, size, &plan, &problem))
+    if (pool_plan(pool, &request, size, TALLY_STOCK, &plan, &problem))
         fail_msg("%s", problem.sentence);
     text[0] = '\0';
     for (uint32_t i = 0; i < plan.brief.n_nodes; i++)
@@ -307,10 +307,10 @@ static void a_full_node_is_passed_over_for_the_next_nearest(void **state)
     struct plan plan;
 
     for (unsigned i = 0; i < 4; i++) {
-        assert_int_equal(pool_plan(all, &bound, 100 * MB, &plan, NULL), 0);
+        assert_int_equal(pool_plan(all, &bound, 100 * MB, TALLY_STOCK, &plan, NULL), 0);
         assert_int_equal(plan.brief.n_nodes, 1);
         assert_int_equal(plan.brief.node, expected[i]);
-        assert_int_equal(pool_plan(all, &ANYWHERE(POOL, ON(0)), 100 * MB, &plan, NULL), 0);
+        assert_int_equal(pool_plan(all, &ANYWHERE(POOL, ON(0)), 100 * MB, TALLY_STOCK, &plan, NULL), 0);
         assert_int_equal(plan.brief.node, expected[i]);
         plan.brief.bytes = plan.nodes.bytes[0] = pool_node_budget(all, expected[i])->capacity;
         assert_int_equal(pool_charge(all, &plan, TALLY_USED, NULL), 0);
@@ -346,7 +346,7 @@ static void who_does_not_tell_his_node_gets_a_guess(void **state)
 
     /* the one with processors that has most room, and not that without */
     assert_string_equal(order(all, ANYWHERE(POOL, 0)), "0 2 1 3");
-    assert_int_equal(pool_plan(node0, &(struct pool_request){0}, PAGE, &plan, NULL), 0);
+    assert_int_equal(pool_plan(node0, &(struct pool_request){0}, PAGE, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(pool_charge(node0, &plan, TALLY_USED, NULL), 0);
     assert_string_equal(order(all, ANYWHERE(POOL, 0)), "1 0 2 3");
     assert_string_equal(order(all, ANYWHERE(POOL, ON(63))), "1 0 2 3");
@@ -407,14 +407,14 @@ static void declared_pools_have_caps(void **state)
     assert_true(pools_by_name(pools, "half")->lazy);
     assert_int_equal(round->n_nodes, 3);
     assert_int_equal(plan_fails(small, (struct pool_request){0}, 11 * MB), STATUS_TOO_BIG);
-    assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, &plan, NULL), 0);
-    assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, &second, NULL), 0);
+    assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, TALLY_STOCK, &second, NULL), 0);
     assert_int_equal(pool_charge(small, &plan, TALLY_USED, NULL), 0);
     assert_int_equal(pool_charge(small, &second, TALLY_USED, NULL), STATUS_POOL_FULL);
     assert_int_equal(plan_fails(small, (struct pool_request){0}, 6 * MB), STATUS_POOL_FULL);
     pool_shift(small, &plan, TALLY_USED, TALLY_NONE);
     assert_int_equal(pool_available(small), 10 * MB);
-    assert_int_equal(pool_plan(round, &(struct pool_request){0}, 8 * MB, &plan, NULL), 0);
+    assert_int_equal(pool_plan(round, &(struct pool_request){0}, 8 * MB, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.part_size, 2 * MB);
     assert_int_equal(plan.brief.n_nodes, 3);
     pools_free(pools);
@@ -439,7 +439,7 @@ static void what_returns_counts_for_what_is_had_soon(void **state)
     assert_true(pool_fits_soon(round, &request, pool_largest_soon(round)));
     assert_false(pool_fits_soon(round, &request, pool_largest_soon(round) + PAGE));
 
-    assert_int_equal(pool_plan(small, &request, 8 * MB, &plan, NULL), 0);
+    assert_int_equal(pool_plan(small, &request, 8 * MB, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(pool_charge(small, &plan, TALLY_USED, NULL), 0);
     assert_int_equal(pool_largest_soon(small), 2 * MB);
     assert_false(pool_fits_soon(small, &request, 3 * MB));
@@ -529,7 +529,7 @@ static void I5_budgets_stay_exact(void **state)
             struct pool *pool = pools_get(pools, (uint32_t)random() % pools_count(pools));
             struct pool_request request = {.placement = (enum placement)(random() % 6)};
             uint64_t size = 1 + (uint64_t)random() % (20 * MB);
-            int r = pool_plan(pool, &request, size, &live[i].plan, NULL);
+            int r = pool_plan(pool, &request, size, TALLY_STOCK, &live[i].plan, NULL);
 
             if (!r)
                 r = pool_charge(pool, &live[i].plan, TALLY_USED, NULL);

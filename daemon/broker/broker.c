@@ -76,7 +76,7 @@ static int find_watch(struct broker *broker)
     }
     broker->watch_is_new = true;
     r = watch_init(&broker->watch);
-    return r ? r : keeper_hold(broker->options.keeper, KEEPER_WATCH, 0, watch_fd(&broker->watch));
+    return r ? r : keeper_hold(broker->options.keeper, KEEPER_WATCH, 0, broker->watch.fd);
 }
 
 /* For what lists and waits for pools: retired ones are among them. */
@@ -139,7 +139,7 @@ int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to
     uint64_t cursor = 0;
 
     if (!r)
-        r = give(to, KEEPER_WATCH, 0, watch_fd(&broker->watch));
+        r = give(to, KEEPER_WATCH, 0, broker->watch.fd);
     while (!r && (buffer = buffers_next(&broker->buffers, &cursor, &budget)))
         if (buffer->fd >= 0)
             r = give(to, KEEPER_BUFFER, buffer->record->head.id, buffer->fd);
@@ -260,7 +260,7 @@ int broker_tick(struct broker *broker)
 
 int broker_watch_fd(struct broker *broker)
 {
-    return watch_fd(&broker->watch);
+    return broker->watch.fd;
 }
 
 int broker_watch_ready(struct broker *broker)

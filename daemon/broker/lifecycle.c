@@ -390,7 +390,7 @@ static void lifecycle_overflow(struct broker *broker)
         lifecycle_rescan(broker);
         return;
     }
-    job->watch = watch_fd(&broker->watch);
+    job->watch = broker->watch.fd;
     job->done = live_watches_listed;
     job->userdata = broker;
     broker->live_watches = job;

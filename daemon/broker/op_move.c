@@ -173,7 +173,7 @@ static int move_migrate(struct move *move)
     struct buffer *buffer = move->buffer;
 
     move->was_verified = buffer->record->flags & BUFFER_VERIFIED;
-    buffer_set_verified(&broker->buffers, buffer, false);
+    buffer_remove_flags(&broker->buffers, buffer, BUFFER_VERIFIED);
     list_append(&broker->moves, &move->link);
     lifecycle_pin(buffer);
     commit_init(&migration->to);
@@ -221,7 +221,7 @@ static int move_publish(struct move *move)
         buffer_set_node(&broker->buffers, buffer, room->pool, room->node,
                         migrated ? move->migration.to.huge_bytes : buffer->record->huge_bytes);
     if (!r || (move->was_verified && !move->migration.displaced))
-        buffer_set_verified(&broker->buffers, buffer, true);
+        buffer_add_flags(&broker->buffers, buffer, BUFFER_VERIFIED);
     waiters_wake(&broker->waiters);
     pressure_changed(broker);
     if (r)

@@ -275,7 +275,7 @@ int recover_records(struct broker *broker)
     int r = pools_recover(broker->options.pools, broker->ledger);
 
     if (!r)
-        r = buffers_recover_plans(&broker->buffers);
+        r = table_recover(&broker->buffers.plans, NULL, NULL);
     for (size_t i = 0; !r && i < sizeof(steps) / sizeof(*steps); i++) {
         r = table_recover(steps[i].table, steps[i].fn, &recovery);
         if (!r)

@@ -396,16 +396,6 @@ void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool
     audit_after(&buffers->table, buffer);
 }
 
-void buffer_set_verified(struct buffers *buffers, struct buffer *buffer, bool verified)
-{
-    struct buffer_record *record = record_change(&buffers->table, buffer);
-
-    if (verified)
-        record->flags |= BUFFER_VERIFIED;
-    else
-        record->flags &= ~(uint32_t)BUFFER_VERIFIED;
-}
-
 void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
 {
     struct buffer *other;
@@ -515,12 +505,11 @@ struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino
 
 struct buffer *buffers_by_watch(const struct buffers *buffers, int wd)
 {
-    for (struct buffer *buffer = RB_ROOT(&buffers->by_watch); buffer;) {
-        if (wd == buffer->record->watch)
-            return record_is_live(&buffer->record->head) ? buffer : NULL;
-        buffer = wd < buffer->record->watch ? RB_LEFT(buffer, by_watch) : RB_RIGHT(buffer, by_watch);
-    }
-    return NULL;
+    const struct buffer_record wanted = {.watch = wd};
+    struct buffer key = {.record = &wanted};
+    struct buffer *buffer = RB_FIND(buffer_watch_tree, (struct buffer_watch_tree *)&buffers->by_watch, &key);
+
+    return buffer && record_is_live(&buffer->record->head) ? buffer : NULL;
 }
 
 struct buffer *buffers_next(const struct buffers *buffers, uint64_t *cursor, unsigned *budget)

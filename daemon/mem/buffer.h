@@ -160,7 +160,6 @@ struct buffer_found {
 
 /* Makes one of its record again (table.h): everything charged, placed and found. The plans first, and when all buffers
  * are there, the plans that are nobody's go. */
-int buffers_recover_plans(struct buffers *buffers);
 enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
                                   const char **why);
 void buffers_recovered(struct buffers *buffers);
@@ -189,8 +188,6 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by);
  * must be there. */
 void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
                      uint64_t huge_bytes);
-/* Were all pages seen where they should be? */
-void buffer_set_verified(struct buffers *buffers, struct buffer *buffer, bool verified);
 /* Of watch.h; -1 = no longer watched. */
 void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd);
 /* Its home is `offset` bytes into the reservation from now on. It must have none. Outcomes of reservation_place(). */

@@ -6,11 +6,6 @@
 #include "base/steal.h"
 #include "mem/buffer_index.h"
 
-int buffers_recover_plans(struct buffers *buffers)
-{
-    return table_recover(&buffers->plans, NULL, NULL);
-}
-
 void buffers_recovered(struct buffers *buffers)
 {
     struct plan_object *plan;

@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/steal.h"
 #include "mem/slices.h"
-#include "mem/thp.h"
 #include "proto/status.h"
 
 /* Never written, so all of it is the kernel's one page of zeros. */

@@ -42,6 +42,13 @@ int slice_misplaced(struct commit *commit, const struct slice *slice, int seen);
 /* Gives each part of the file its node by a policy that stays with the file. 0, MISPLACED, NO_MEMORY, TIMED_OUT. */
 int slices_place(struct commit *commit, int fd);
 
+/*
+ * Allocates all pages of a file whose policy is set, by huge pages as far as the kernel has them, and says in *huge how
+ * much that was. For a large file several threads do it next to its memory, as many as commit->threads allows and
+ * other commits leave. 0 or the status of the refusal; the caller closes the file then.
+ */
+int commit_thp(struct commit *commit, int t, uint64_t *huge);
+
 /* ---- for each of these -------------------------------------------------------------------------------------- */
 
 int commit_policy_mode(const struct commit *commit);

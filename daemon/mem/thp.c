@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Committing transparent huge pages: see commit_thp() in thp.h.
+ * Committing transparent huge pages: see commit_thp() in slices.h.
  *
  * What takes time is clearing them, and that is what several processors do faster: two of them cleared 1 GiB in 57 ms
  * where one took 84. It is not so with the others. fallocate() holds the file's lock for as long as it works, so that
@@ -12,7 +12,7 @@
  * cancels waits for one slice of each thread at most.
  */
 
-#include "mem/thp.h"
+#include "mem/slices.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +20,6 @@
 #include <sys/mman.h>
 
 #include "base/align.h"
-#include "mem/slices.h"
 #include "sys/schedule.h"
 
 #define THREADS_MAX 64

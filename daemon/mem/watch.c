@@ -48,11 +48,6 @@ void watch_deinit(struct watch *watch)
     watch->fd = fd_close(watch->fd);
 }
 
-int watch_fd(const struct watch *watch)
-{
-    return watch->fd;
-}
-
 int watch_add(struct watch *watch, int fd, int *ret_wd, struct problem *problem)
 {
     int wd = sys->inotify_add(watch->fd, fd, MASK);

@@ -21,7 +21,7 @@ enum watch_event {
 };
 
 struct watch {
-    int fd;
+    int fd; /* to be polled for reading */
 };
 
 #define WATCH_NULL ((struct watch){.fd = -1})
@@ -34,9 +34,6 @@ int watch_init(struct watch *watch);
  * false then. */
 bool watch_adopt(struct watch *watch, int fd);
 void watch_deinit(struct watch *watch);
-
-/* Poll it for reading. */
-int watch_fd(const struct watch *watch);
 
 /* Watch numbers are not used again soon. The same file gives the same number. 0, LIMIT,
  * NO_MEMORY. */

@@ -149,19 +149,19 @@ static void I4_a_killed_holder_is_noticed(void **state)
     assert_int_equal(watch_init(&watch), 0);
     assert_int_equal(watch_add(&watch, t, &seen.wd, NULL), 0);
     assert_true(sole(t));
-    assert_true(stays_quiet(watch_fd(&watch))); /* asking makes no events */
+    assert_true(stays_quiet(watch.fd)); /* asking makes no events */
     assert_int_equal(handle_reopen(t, false, &out, NULL), 0);
     child_start(&child, hold_a_mapping, &out);
     child_hear(&child);
     close(out);
     assert_false(sole(t));
     child_kill(&child);
-    assert_true(wait_readable(watch_fd(&watch)));
+    assert_true(wait_readable(watch.fd));
     assert_int_equal(watch_read(&watch, see, &seen), 0);
     assert_int_equal(seen.closed, 1);
     assert_true(sole(t));
     close(t);
-    assert_true(wait_readable(watch_fd(&watch)));
+    assert_true(wait_readable(watch.fd));
     assert_int_equal(watch_read(&watch, see, &seen), 0);
     assert_int_equal(seen.gone, 1);
     assert_int_equal(watch_read(&watch, see, &seen), 0);
@@ -230,7 +230,7 @@ static void events_are_read_in_bounded_pieces(void **state)
     assert_int_equal(watch_read(&watch, see, &seen), 0);
     first = (int)(seen.closed + seen.other);
     assert_in_range(first, 1, N - 1);
-    while (wait_for_events(watch_fd(&watch), POLLIN, 0))
+    while (wait_for_events(watch.fd, POLLIN, 0))
         assert_int_equal(watch_read(&watch, see, &seen), 0);
     assert_int_equal(seen.closed + seen.other, N);
     assert_int_equal(seen.closed, 1);

@@ -140,12 +140,12 @@ int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to
 
     if (!r)
         r = give(to, KEEPER_WATCH, 0, broker->watch.fd);
-    while (!r && (buffer = buffers_next(&broker->buffers, &cursor, &budget)))
+    while (!r && (buffer = table_next(&broker->buffers.table, &cursor, &budget)))
         if (buffer->fd >= 0)
             r = give(to, KEEPER_BUFFER, buffer->record->head.id, buffer->fd);
     cursor = 0;
     budget = UINT32_MAX;
-    while (!r && (session = sessions_next(&broker->sessions, &cursor, &budget))) {
+    while (!r && (session = table_next(&broker->sessions.table, &cursor, &budget))) {
         if (session->peer.pidfd >= 0)
             r = give(to, KEEPER_SESSION, session->record->head.id, session->peer.pidfd);
         if (!r && session->release_log >= 0)
@@ -176,24 +176,24 @@ static void end_everything(struct broker *broker)
     struct buffer *buffer;
     struct reservation *reservation;
 
-    while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
+    while ((buffer = table_next(&broker->buffers.table, &cursor, &budget)))
         if (buffer->record->state == BUFFER_LIVE)
             lifecycle_destroy(broker, buffer);
     broker_commit(broker);
     wait_for_jobs(broker);
     stocking_deinit(broker);
     cursor = 0;
-    while ((buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
+    while ((buffer = table_next(&broker->buffers.table, &cursor, &budget))) {
         if (buffer->record->watch >= 0)
             buffer_set_watch(&broker->buffers, buffer, -1);
         lifecycle_abandon(broker, buffer);
         buffer_free(&broker->buffers, buffer);
     }
     cursor = 0;
-    while ((reservation = reservations_next(&broker->reservations, &cursor, &budget)))
+    while ((reservation = table_next(&broker->reservations.table, &cursor, &budget)))
         reservation_free(reservation);
     cursor = 0;
-    while ((session = sessions_next(&broker->sessions, &cursor, &budget)))
+    while ((session = table_next(&broker->sessions.table, &cursor, &budget)))
         if (!client_of(session)->ended)
             session_end(broker, session, STATUS_SHUTTING_DOWN);
     while (!list_is_empty(&broker->ending))
@@ -312,7 +312,7 @@ bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct bro
     unsigned budget = UINT32_MAX;
     struct session *session;
 
-    while ((session = sessions_next(&broker->sessions, cursor, &budget))) {
+    while ((session = table_next(&broker->sessions.table, cursor, &budget))) {
         const struct session_record *record = session->record;
 
         if (session->release_log < 0 || client_of(session)->ended)

@@ -251,7 +251,7 @@ static void run_pass(struct broker *broker)
     unsigned budget = PASS_SLICE, n;
     struct session *session;
 
-    while ((session = sessions_next(&broker->sessions, &caches->cursor, &budget))) {
+    while ((session = table_next(&broker->sessions.table, &caches->cursor, &budget))) {
         n = visit(broker, session);
         budget -= n < budget ? n : budget;
     }

@@ -434,7 +434,7 @@ void lifecycle_overflow_turn(struct timer *timer)
     struct buffer *buffer;
 
     if (broker->live_watches) {
-        while ((buffer = buffers_next(&broker->buffers, &broker->overflow_cursor, &budget)))
+        while ((buffer = table_next(&broker->buffers.table, &broker->overflow_cursor, &budget)))
             lifecycle_rescan_one(broker, buffer);
         if (broker->overflow_cursor) {
             timer_arm(&broker->timers, timer, 0);

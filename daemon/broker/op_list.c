@@ -130,7 +130,7 @@ static enum walk_step list_pool(struct walk *walk, union list_row *row)
 
 static enum walk_step list_buffer(struct walk *walk, union list_row *row)
 {
-    struct buffer *buffer = buffers_next(&walk->broker->buffers, &walk->cursor, &walk->budget);
+    struct buffer *buffer = table_next(&walk->broker->buffers.table, &walk->cursor, &walk->budget);
 
     if (!buffer)
         return WALK_ENDED;
@@ -144,7 +144,7 @@ static enum walk_step list_buffer(struct walk *walk, union list_row *row)
 static enum walk_step list_session(struct walk *walk, union list_row *row)
 {
     struct broker *broker = walk->broker;
-    struct session *session = sessions_next(&broker->sessions, &walk->cursor, &walk->budget);
+    struct session *session = table_next(&broker->sessions.table, &walk->cursor, &walk->budget);
     struct session_info *info = &row->session;
     const struct session_record *record;
 
@@ -177,7 +177,7 @@ static enum walk_step list_session(struct walk *walk, union list_row *row)
 static enum walk_step list_reservation(struct walk *walk, union list_row *row)
 {
     const struct reservation *reservation =
-        reservations_next(&walk->broker->reservations, &walk->cursor, &walk->budget);
+        table_next(&walk->broker->reservations.table, &walk->cursor, &walk->budget);
     const struct reservation_record *record;
 
     if (!reservation)
@@ -198,7 +198,7 @@ static enum walk_step list_reservation(struct walk *walk, union list_row *row)
 
 static enum walk_step list_name(struct walk *walk, union list_row *row)
 {
-    const struct name *name = names_next(&walk->broker->names, &walk->cursor, &walk->budget);
+    const struct name *name = table_next(&walk->broker->names.table, &walk->cursor, &walk->budget);
     const struct name_record *record;
 
     if (!name)
@@ -222,7 +222,7 @@ static enum walk_step list_name(struct walk *walk, union list_row *row)
 
 static enum walk_step list_token(struct walk *walk, union list_row *row)
 {
-    const struct token *token = tokens_next(&walk->broker->tokens, &walk->cursor, &walk->budget);
+    const struct token *token = table_next(&walk->broker->tokens.table, &walk->cursor, &walk->budget);
     const struct token_record *record;
 
     if (!token)

@@ -321,10 +321,10 @@ static void watch_again(struct broker *broker)
     uint64_t cursor = 0;
 
     if (broker->watch_is_new)
-        while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
+        while ((buffer = table_next(&broker->buffers.table, &cursor, &budget)))
             buffer_set_watch(&broker->buffers, buffer, -1);
     budget = UINT32_MAX;
-    while ((buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
+    while ((buffer = table_next(&broker->buffers.table, &cursor, &budget))) {
         struct problem problem = PROBLEM_NULL;
 
         if (buffer->record->flags & BUFFER_EXPORTED && buffer->fd >= 0 && buffer_watch(broker, buffer, &problem))
@@ -342,7 +342,7 @@ static int restore_sessions(struct broker *broker)
     uint64_t cursor = 0;
     int r = 0;
 
-    while (!r && (session = sessions_next(&broker->sessions, &cursor, &budget)))
+    while (!r && (session = table_next(&broker->sessions.table, &cursor, &budget)))
         r = session_restore(broker, session);
     return r;
 }
@@ -355,10 +355,10 @@ static int restore_timers(struct broker *broker)
     struct name *name;
     int r = 0;
 
-    while (!r && (token = tokens_next(&broker->tokens, &cursor, &budget)))
+    while (!r && (token = table_next(&broker->tokens.table, &cursor, &budget)))
         r = token_arm_timer(broker, token);
     budget = UINT32_MAX;
-    while (!r && (name = names_next(&broker->names, &cursor, &budget))) {
+    while (!r && (name = table_next(&broker->names.table, &cursor, &budget))) {
         if (name->record->session && !list_is_linked(&name->in_session))
             name_outlives(broker, name);
         else
@@ -382,11 +382,11 @@ int recover_lifecycles(struct broker *broker)
     if (r)
         return r;
     watch_again(broker);
-    while ((reservation = reservations_next(&broker->reservations, &cursor, &budget)))
+    while ((reservation = table_next(&broker->reservations.table, &cursor, &budget)))
         reservation_recovered(reservation);
     occupied_begin(&broker->reservations);
     budget = UINT32_MAX;
-    while ((buffer = buffers_next(&broker->buffers, &cursor, &budget)))
+    while ((buffer = table_next(&broker->buffers.table, &cursor, &budget)))
         lifecycle_restore(broker, buffer);
     stocking_restore(broker);
     caches_restore(broker);

@@ -474,7 +474,7 @@ void stocking_restore(struct broker *broker)
     uint64_t now = clock_now_ns(), cursor = 0;
     struct buffer *buffer;
 
-    while (broker->buffers.n_stock && (buffer = buffers_next(&broker->buffers, &cursor, &budget))) {
+    while (broker->buffers.n_stock && (buffer = table_next(&broker->buffers.table, &cursor, &budget))) {
         struct stock_item item = {.buffer = buffer, .fd = -1};
         struct stock_bin *bin;
 

@@ -511,8 +511,3 @@ struct buffer *buffers_by_watch(const struct buffers *buffers, int wd)
 
     return buffer && record_is_live(&buffer->record->head) ? buffer : NULL;
 }
-
-struct buffer *buffers_next(const struct buffers *buffers, uint64_t *cursor, unsigned *budget)
-{
-    return table_next(&buffers->table, cursor, budget);
-}

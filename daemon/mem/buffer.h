@@ -248,5 +248,3 @@ struct buffer *buffers_find(const struct buffers *buffers, uint64_t id);
 struct buffer *buffers_find_near(const struct buffers *buffers, struct buffer *near, uint64_t id);
 struct buffer *buffers_by_inode(const struct buffers *buffers, dev_t device, ino_t inode);
 struct buffer *buffers_by_watch(const struct buffers *buffers, int wd);
-/* As table_next(); also those that are not committed. */
-struct buffer *buffers_next(const struct buffers *buffers, uint64_t *cursor, unsigned *budget);

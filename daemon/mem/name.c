@@ -253,11 +253,6 @@ struct name *names_find_id(const struct names *names, uint64_t id)
     return name && record_is_live(&name->record->head) ? name : NULL;
 }
 
-struct name *names_next(const struct names *names, uint64_t *cursor, unsigned *budget)
-{
-    return table_next(&names->table, cursor, budget);
-}
-
 uint32_t name_rights(const struct name *name, const struct peer *peer, bool administrator)
 {
     const struct name_record *record = name->record;

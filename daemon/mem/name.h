@@ -94,8 +94,6 @@ void name_leave_session(struct name *name);
 /* LIVE; NULL if there is none. */
 struct name *names_find(const struct names *names, const struct name_key *key);
 struct name *names_find_id(const struct names *names, uint64_t id);
-/* As table_next(). */
-struct name *names_next(const struct names *names, uint64_t *cursor, unsigned *budget);
 
 /* What this process may have by the name: the owner's user and administrators everything, then what was granted to
  * its group and to all. 0 = it may not even look. */

@@ -335,8 +335,3 @@ struct token *tokens_find(const struct tokens *tokens, uint64_t serial)
 
     return token && record_is_live(&token->record->head) && !buffer_is_over(token->buffer) ? token : NULL;
 }
-
-struct token *tokens_next(const struct tokens *tokens, uint64_t *cursor, unsigned *budget)
-{
-    return table_next(&tokens->table, cursor, budget);
-}

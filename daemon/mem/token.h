@@ -131,5 +131,3 @@ bool token_use(struct token *token);
 struct token *tokens_keeping(const struct tokens *tokens, const struct buffer *buffer, uid_t from);
 /* LIVE, and of a buffer whose life is not over; NULL if there is none. */
 struct token *tokens_find(const struct tokens *tokens, uint64_t serial);
-/* As table_next(). */
-struct token *tokens_next(const struct tokens *tokens, uint64_t *cursor, unsigned *budget);

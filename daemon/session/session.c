@@ -177,8 +177,3 @@ struct session *sessions_find(const struct sessions *sessions, uint64_t id)
 
     return session && record_is_live(&session->record->head) ? session : NULL;
 }
-
-struct session *sessions_next(const struct sessions *sessions, uint64_t *cursor, unsigned *budget)
-{
-    return table_next(&sessions->table, cursor, budget);
-}

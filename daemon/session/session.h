@@ -81,5 +81,3 @@ int session_make_release_log(struct session *session);
 
 /* LIVE; NULL if there is none. */
 struct session *sessions_find(const struct sessions *sessions, uint64_t id);
-/* As table_next(). */
-struct session *sessions_next(const struct sessions *sessions, uint64_t *cursor, unsigned *budget);

@@ -134,11 +134,6 @@ struct reservation *reservations_find(const struct reservations *reservations, u
     return reservation && record_is_live(&reservation->record->head) ? reservation : NULL;
 }
 
-struct reservation *reservations_next(const struct reservations *reservations, uint64_t *cursor, unsigned *budget)
-{
-    return table_next(&reservations->table, cursor, budget);
-}
-
 int reservation_place(struct reservation *reservation, struct arena_extent *place, uint64_t offset, uint64_t size,
                       uint64_t alignment, struct problem *problem)
 {

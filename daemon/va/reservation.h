@@ -61,8 +61,6 @@ DEFINE_CLEANUP(struct reservation *, reservation_free);
 
 /* LIVE; NULL if there is none. */
 struct reservation *reservations_find(const struct reservations *reservations, uint64_t id);
-/* As table_next(). */
-struct reservation *reservations_next(const struct reservations *reservations, uint64_t *cursor, unsigned *budget);
 
 /* A buffer is placed in it, `offset` bytes behind its start, and there is no other: outcomes of arena_take(). */
 int reservation_place(struct reservation *reservation, struct arena_extent *place, uint64_t offset, uint64_t size,

@@ -238,7 +238,7 @@ static void test_many_and_walk(void **state)
     do {
         unsigned budget = 10;
 
-        while (names_next(&names, &cursor, &budget))
+        while (table_next(&names.table, &cursor, &budget))
             met++;
     } while (cursor);
     assert_int_equal(met, N);

@@ -250,7 +250,7 @@ static void test_memory_for_many_buffers(void **state)
     print_message("%d buffers: %.1f bytes each\n", N, (double)used / N);
     /* the last extents are not full: 512 each, and a piece of the ledger and of each table's growth */
     assert_true(used <= 512 * (uint64_t)N + (UINT64_C(2) << 20));
-    while ((buffer = buffers_next(&s.buffers, &cursor, &budget))) {
+    while ((buffer = table_next(&s.buffers.table, &cursor, &budget))) {
         hold_free(buffer_oldest_hold(buffer));
         buffer_free(&s.buffers, buffer);
     }

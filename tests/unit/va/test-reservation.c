@@ -102,7 +102,7 @@ static void test_I9_kept_by_buffers_after_the_session(void **state)
     assert_int_equal(reservation->record->session, 0);
     assert_int_equal(arena.used, 4 * page_size());
     assert_int_equal(account_used(account, ACCOUNT_RESERVATIONS), 1);
-    assert_ptr_equal(reservations_next(&reservations, &cursor, &budget), reservation);
+    assert_ptr_equal(table_next(&reservations.table, &cursor, &budget), reservation);
     assert_null(reservation_unplace(reservation, &two));
     assert_null(reservations_find(&reservations, id));
     assert_int_equal(arena.used, 0);

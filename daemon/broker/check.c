@@ -75,7 +75,7 @@ static char *next_sentence(struct check_result *found)
     return found->n_sentences < MEMORYD_CHECK_SENTENCES_MAX ? found->sentences[found->n_sentences++] : NULL;
 }
 
-__attribute__((format(printf, 2, 3))) static void fault(struct check *check, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void check_fault(struct check *check, const char *format, ...)
 {
     char *sentence = next_sentence(&check->found);
     va_list arguments;
@@ -251,20 +251,20 @@ static void check_buffer(struct check *check, const void *object)
         check->found.records++;
     }
     if (list_length(&buffer->holds) != buffer->n_holds || list_length(&buffer->names) != buffer->n_names)
-        fault(check, "buffer %llu counts its holds or names wrongly", id);
+        check_fault(check, "buffer %llu counts its holds or names wrongly", id);
     list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
     {
         if (session_hold(hold->session, id) != hold)
-            fault(check, "session %llu does not know its hold on buffer %llu",
+            check_fault(check, "session %llu does not know its hold on buffer %llu",
                   (unsigned long long)hold->record->session, id);
     }
     /* a token keeps nothing any more that is over, and it may take a while until it is gone */
     if (buffer_is_over(buffer) ? buffer->n_holds || buffer->n_names
                                : (record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
-        fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id, record->state,
-              buffer->n_holds, buffer->n_names, buffer->n_keeping);
+        check_fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id,
+              record->state, buffer->n_holds, buffer->n_names, buffer->n_keeping);
     if (!is_charged(buffer))
-        fault(check, "buffer %llu: %llu bytes are charged to nobody or to the wrong user", id,
+        check_fault(check, "buffer %llu: %llu bytes are charged to nobody or to the wrong user", id,
               (unsigned long long)record->bytes);
 }
 
@@ -273,7 +273,7 @@ static void check_token(struct check *check, const void *object)
     const struct token *token = object;
 
     if (token->buffer->record->head.id != token->record->buffer || !list_is_linked(&token->in_buffer))
-        fault(check, "token %llu is not among those of buffer %llu", (unsigned long long)token->record->head.id,
+        check_fault(check, "token %llu is not among those of buffer %llu", (unsigned long long)token->record->head.id,
               (unsigned long long)token->record->buffer);
 }
 
@@ -347,7 +347,7 @@ static void compare_tallies(struct check *check, const char *whose, const char *
 
     for (unsigned state = TALLY_USED; state < TALLY_STATES; state++)
         if (kept->in[state] != records->in[state])
-            fault(check, "%s is charged with %llu %s %s, and its records say %llu", whose,
+            check_fault(check, "%s is charged with %llu %s %s, and its records say %llu", whose,
                   (unsigned long long)kept->in[state], what, states[state], (unsigned long long)records->in[state]);
 }
 
@@ -422,14 +422,14 @@ static void compare_pools(struct check *check)
     for (uint32_t i = 0; i < pools_count(pools); i++)
         compare_pool(check, pools_get(pools, i));
     if (check->bytes != check->broker->buffers.bytes)
-        fault(check, "the broker counts %llu bytes in all buffers, and records say %llu",
+        check_fault(check, "the broker counts %llu bytes in all buffers, and records say %llu",
               (unsigned long long)check->broker->buffers.bytes, (unsigned long long)check->bytes);
 }
 
 static void compare_tokens(struct check *check)
 {
     if (check->counted != check->tokens || check->counted_keeping != check->keeping)
-        fault(check, "buffers count %llu tokens, of which %llu keep them, and there are %llu and %llu",
+        check_fault(check, "buffers count %llu tokens, of which %llu keep them, and there are %llu and %llu",
               (unsigned long long)check->counted, (unsigned long long)check->counted_keeping,
               (unsigned long long)check->tokens, (unsigned long long)check->keeping);
 }

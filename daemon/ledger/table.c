@@ -144,7 +144,7 @@ static void add_extent(struct table *table, uint32_t extent, char *objects)
     table->objects[table->n_extents++] = objects;
 }
 
-static int grow(struct table *table, struct problem *problem)
+static int table_grow(struct table *table, struct problem *problem)
 {
     uint32_t extent;
     char *objects;
@@ -191,7 +191,7 @@ int table_alloc(struct table *table, void **ret_object, struct problem *problem)
         table->free = record->id;
     } else {
         if (table->n_slots == (uint64_t)table->n_extents * table->per_extent) {
-            r = grow(table, problem);
+            r = table_grow(table, problem);
             if (r)
                 return r;
         }
@@ -240,7 +240,7 @@ void record_commit(const struct table *table, void *object)
 
 /* ---- after another broker ------------------------------------------------------------------------------- */
 
-static void quarantine(struct table *table, struct record *record, const char *why)
+static void table_quarantine(struct table *table, struct record *record, const char *why)
 {
     static const char *const kinds[RECORD_KINDS] = {
         [RECORD_SESSION] = "session",         [RECORD_BUFFER] = "buffer",       [RECORD_PLAN] = "plan",
@@ -299,7 +299,7 @@ static struct object *recover_slot(struct table *table, uint64_t slot, table_rec
     if (!why && table->indexed && object_tree_insert_near(&table->tree, object, near))
         why = "another one has its id";
     if (why) {
-        quarantine(table, record, why);
+        table_quarantine(table, record, why);
         return near;
     }
     table->count++;
@@ -318,7 +318,7 @@ static struct object *recover_slot(struct table *table, uint64_t slot, table_rec
         if (table->indexed)
             RB_REMOVE(object_tree, &table->tree, (struct object *)object);
         table->count--;
-        quarantine(table, record, why);
+        table_quarantine(table, record, why);
         break;
     }
     return near;

@@ -67,7 +67,7 @@ void buffers_deinit(struct buffers *buffers)
     table_deinit(&buffers->plans);
 }
 
-static int new_plan(struct buffers *buffers, struct buffer_record *record, const struct plan *plan,
+static int buffer_new_plan(struct buffers *buffers, struct buffer_record *record, const struct plan *plan,
                     struct problem *problem)
 {
     struct plan_object *object;
@@ -94,7 +94,7 @@ static int new_plan(struct buffers *buffers, struct buffer_record *record, const
     return 0;
 }
 
-static int take_home(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+static int buffer_take_home(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
                      const struct pool *pool, struct problem *problem)
 {
     uint64_t alignment = args->alignment > pool->granule ? args->alignment : pool->granule;
@@ -108,7 +108,7 @@ static int take_home(struct buffers *buffers, struct buffer *buffer, const struc
 
 /* All that costs something, in the order in which buffer_free() can tell what there is. A buffer that nobody pays for
  * has neither a home, which users wish for, nor a plan of its own. */
-static int acquire(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
+static int buffer_acquire(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
                    struct problem *problem)
 {
     struct buffer_record *record = record_fresh(buffer);
@@ -119,7 +119,7 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
         r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, bytes, problem);
     if (r || !args->pool)
         return r;
-    r = new_plan(buffers, record, args->plan, problem);
+    r = buffer_new_plan(buffers, record, args->plan, problem);
     if (r)
         return r;
     r = pool_charge(args->pool, args->plan, buffer_tally_state(buffer), problem);
@@ -133,7 +133,7 @@ static int acquire(struct buffers *buffers, struct buffer *buffer, const struct 
     buffers->bytes += bytes;
     if (args->flags & BUFFER_NO_ADDRESS)
         return 0;
-    r = take_home(buffers, buffer, args, args->pool, problem);
+    r = buffer_take_home(buffers, buffer, args, args->pool, problem);
     if (r)
         return r;
     record->address = buffer->home.start;
@@ -148,7 +148,7 @@ void buffer_init(struct buffer *buffer)
     buffer->fd = -1;
 }
 
-static void set_owner(struct buffer_record *record, const struct buffer_args *args)
+static void buffer_set_owner(struct buffer_record *record, const struct buffer_args *args)
 {
     record->size = args->size;
     record->created_ms = clock_wall_ms();
@@ -176,8 +176,8 @@ void buffer_shift(struct buffers *buffers, const struct buffer *buffer, enum tal
     pool_shift(buffer_pool(buffers, buffer), &plan, from, to);
 }
 
-/* What acquire() took, as far as it got, and the object. */
-static void dispose(struct buffers *buffers, struct buffer *buffer)
+/* What buffer_acquire() took, as far as it got, and the object. */
+static void buffer_dispose(struct buffers *buffers, struct buffer *buffer)
 {
     const struct buffer_record *record = buffer->record;
 
@@ -218,7 +218,7 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
     buffer = object;
     record = record_fresh(buffer);
     buffer_init(buffer);
-    set_owner(record, args);
+    buffer_set_owner(record, args);
     if (buffer_is_unowned(buffer))
         buffers->n_stock++;
     record->flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS);
@@ -232,9 +232,9 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
     } else {
         record->flags |= BUFFER_FOREIGN;
     }
-    r = acquire(buffers, buffer, args, problem);
+    r = buffer_acquire(buffers, buffer, args, problem);
     if (r) {
-        dispose(buffers, buffer);
+        buffer_dispose(buffers, buffer);
         return r;
     }
     audit_after(&buffers->table, buffer);
@@ -246,7 +246,7 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
 {
     if (buffer) {
         audit_before(&buffers->table, buffer);
-        dispose(buffers, buffer);
+        buffer_dispose(buffers, buffer);
     }
     return NULL;
 }
@@ -292,7 +292,7 @@ int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct 
     audit_before(&buffers->table, buffer);
     r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, buffer->record->bytes, problem);
     if (!r && !(args->flags & BUFFER_NO_ADDRESS))
-        r = take_home(buffers, buffer, args, pool, problem);
+        r = buffer_take_home(buffers, buffer, args, pool, problem);
     if (r)
         charge_deinit(&buffer->charge);
     audit_after(&buffers->table, buffer);
@@ -313,7 +313,7 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct bu
 
     assert(record->state == BUFFER_STOCK && buffer->charge.account);
     audit_before(&buffers->table, buffer);
-    set_owner(record, args);
+    buffer_set_owner(record, args);
     record->flags |= args->flags & BUFFER_NO_ADDRESS;
     record->address = args->flags & BUFFER_NO_ADDRESS ? 0 : buffer->home.start;
     record->state = BUFFER_LIVE;

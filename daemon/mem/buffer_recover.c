@@ -135,7 +135,7 @@ static bool find_home(struct buffers *buffers, struct buffer *buffer)
     return true;
 }
 
-static void recharge(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found)
+static void buffer_recharge(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found)
 {
     const struct buffer_record *record = buffer->record;
 
@@ -205,7 +205,7 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
     }
     if (plan_object)
         plan_object->found = true;
-    recharge(buffers, buffer, found);
+    buffer_recharge(buffers, buffer, found);
     /* of two with one watch neither can be believed; the caller asks for it again */
     if (record->watch >= 0 && buffer_index_watch(buffers, buffer, near && near->record->watch >= 0 ? near : NULL))
         record_change(&buffers->table, buffer)->watch = -1;

@@ -43,7 +43,7 @@ static int write_zeros(struct commit *commit, int t, const struct slice *slice)
     return r;
 }
 
-static int allocate(struct commit *commit, int t, const struct slice *slice)
+static int commit_allocate(struct commit *commit, int t, const struct slice *slice)
 {
     while (sys->fallocate(t, 0, (off_t)slice->offset, (off_t)slice->length) < 0) {
         int r;
@@ -70,7 +70,7 @@ static int commit_base(struct commit *commit, int t)
         if (!r)
             r = slice_check_room(commit, &slice);
         if (!r)
-            r = clear ? write_zeros(commit, t, &slice) : allocate(commit, t, &slice);
+            r = clear ? write_zeros(commit, t, &slice) : commit_allocate(commit, t, &slice);
     }
     return r;
 }
@@ -104,7 +104,7 @@ static int allocate_hugetlb(struct commit *commit, int t)
         if (!r)
             r = check_hugetlb_room(commit, &slice);
         if (!r)
-            r = allocate(commit, t, &slice);
+            r = commit_allocate(commit, t, &slice);
     }
     return r;
 }
@@ -129,7 +129,7 @@ static int commit_hugetlb(struct commit *commit, int t)
     return r;
 }
 
-static int verify(struct commit *commit, int t)
+static int commit_verify(struct commit *commit, int t)
 {
     struct slice slice;
     int r = 0;
@@ -190,12 +190,12 @@ static int fill_file(struct commit *commit, int t, uint64_t *huge)
         break;
     }
     if (!r && commit->plan.brief.strict)
-        r = verify(commit, t);
+        r = commit_verify(commit, t);
     return r;
 }
 
 /* Where shmem_enabled is "always", older kernels give the end of any file a huge page: back with what is too much. */
-static int trim(struct commit *commit, int t)
+static int commit_trim(struct commit *commit, int t)
 {
     uint64_t bytes = commit->plan.brief.bytes;
     uint64_t thp = commit->topology->thp_size;
@@ -212,7 +212,7 @@ static int trim(struct commit *commit, int t)
     return 0;
 }
 
-static int run(struct commit *commit)
+static int commit_make(struct commit *commit)
 {
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | (commit->publishable ? 0 : F_SEAL_SEAL);
     _cleanup_close_ int t = -1;
@@ -224,7 +224,7 @@ static int run(struct commit *commit)
         r = fill_file(commit, t, &huge);
     if (r)
         return r;
-    r = trim(commit, t);
+    r = commit_trim(commit, t);
     if (r)
         return r;
     if (sys->add_seals(t, seals) < 0)
@@ -263,6 +263,6 @@ bool commit_maps(const struct commit *commit)
 
 int commit_run(struct commit *commit)
 {
-    commit->status = run(commit);
+    commit->status = commit_make(commit);
     return commit->status;
 }

@@ -64,7 +64,7 @@ static int refuse_slice(struct commit *commit, const struct slice *slice, int se
 }
 
 /* *ret_reached is the end of what may have been moved. */
-static int go(struct migration *migration, int fd, uint64_t *ret_reached)
+static int migrate_there(struct migration *migration, int fd, uint64_t *ret_reached)
 {
     struct commit *to = &migration->to;
     struct slice slice;
@@ -88,7 +88,7 @@ static int go(struct migration *migration, int fd, uint64_t *ret_reached)
 }
 
 /* All are tried, whatever becomes of one. False if a bound one is not where it was. */
-static bool go_back(const struct migration *migration, int fd, uint64_t reached)
+static bool migrate_back(const struct migration *migration, int fd, uint64_t reached)
 {
     struct commit back;
     struct slice slice;
@@ -109,7 +109,7 @@ static bool go_back(const struct migration *migration, int fd, uint64_t reached)
     return all || !back.plan.brief.strict;
 }
 
-static int run(struct migration *migration, int t)
+static int migrate_file(struct migration *migration, int t)
 {
     struct commit *to = &migration->to;
     _cleanup_close_ int fd = sys->reopen(t, O_RDONLY);
@@ -118,9 +118,9 @@ static int run(struct migration *migration, int t)
 
     if (fd < 0)
         return commit_refuse_errno(to, "another description of a buffer");
-    r = go(migration, fd, &reached);
+    r = migrate_there(migration, fd, &reached);
     if (r)
-        migration->displaced = !go_back(migration, fd, reached);
+        migration->displaced = !migrate_back(migration, fd, reached);
     else
         to->verified = true;
     return r;
@@ -129,6 +129,6 @@ static int run(struct migration *migration, int t)
 int migrate_run(struct migration *migration, int t)
 {
     migration->displaced = false;
-    migration->to.status = run(migration, t);
+    migration->to.status = migrate_file(migration, t);
     return migration->to.status;
 }

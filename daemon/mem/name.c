@@ -27,7 +27,7 @@ static int compare_keys(const struct name_key *a, const struct name_key *b)
     return a->length < b->length ? -1 : a->length > b->length;
 }
 
-static struct name_key key_of(const struct name *name)
+static struct name_key name_key_of(const struct name *name)
 {
     return (struct name_key){
         .uid = name->record->uid, .path = name->record->path, .length = name->record->length};
@@ -35,7 +35,7 @@ static struct name_key key_of(const struct name *name)
 
 static int compare_names(const struct name *a, const struct name *b)
 {
-    struct name_key key_a = key_of(a), key_b = key_of(b);
+    struct name_key key_a = name_key_of(a), key_b = name_key_of(b);
 
     return compare_keys(&key_a, &key_b);
 }
@@ -45,7 +45,7 @@ TREE_GENERATE(name_tree, name, by_path, compare_names)
 static struct name *find_any(const struct names *names, const struct name_key *key)
 {
     for (struct name *name = RB_ROOT(&names->tree); name;) {
-        struct name_key other = key_of(name);
+        struct name_key other = name_key_of(name);
         int c = compare_keys(key, &other);
 
         if (!c)
@@ -136,7 +136,7 @@ void names_deinit(struct names *names)
     table_deinit(&names->table);
 }
 
-static void enter_lists(struct name *name, struct buffer *buffer, struct list *in_session)
+static void name_enter(struct name *name, struct buffer *buffer, struct list *in_session)
 {
     name->buffer = buffer;
     list_append(&buffer->names, &name->in_buffer);
@@ -178,14 +178,14 @@ int name_new(struct names *names, const struct name_new_args *args, struct name 
     record->length = (uint32_t)args->key.length;
     memcpy(record->path, args->key.path, args->key.length);
 
-    enter_lists(name, args->buffer, args->in_session);
+    name_enter(name, args->buffer, args->in_session);
     RB_INSERT(name_tree, &names->tree, name);
     audit_after(&names->table, name);
     *ret = steal_ptr(&name);
     return 0;
 }
 
-static bool is_sound(const struct name_record *record)
+static bool is_name_sound(const struct name_record *record)
 {
     return record->length <= MEMORYD_NAME_MAX && strnlen(record->path, sizeof(record->path)) == record->length &&
            !check_path(record->path, record->length, NULL) && record->uid != (uid_t)-1 &&
@@ -199,7 +199,7 @@ enum table_verdict name_recover(struct names *names, struct name *name, struct b
     const struct name_record *record = name->record;
 
     *why = "no name is like this";
-    if (!is_sound(record))
+    if (!is_name_sound(record))
         return TABLE_QUARANTINE;
     if (!buffer || buffer->record->state != BUFFER_LIVE) {
         log_warning("the name %s of uid %" PRIu32 " is unbound: its buffer, %" PRIu64 ", is gone", record->path,
@@ -213,7 +213,7 @@ enum table_verdict name_recover(struct names *names, struct name *name, struct b
     list_init(&name->in_buffer);
     list_init(&name->in_session);
     charge_restore(&name->charge, account, ACCOUNT_NAMES, 1);
-    enter_lists(name, buffer, in_session);
+    name_enter(name, buffer, in_session);
     return TABLE_KEEP;
 }
 

@@ -12,14 +12,14 @@
 #include "base/align.h"
 #include "proto/status.h"
 
-static int no_room(const struct plan_request *request, struct problem *problem)
+static int plan_refuse_full(const struct plan_request *request, struct problem *problem)
 {
     return refuse(problem, STATUS_POOL_FULL,
                   "no room for %llu bytes on the nodes asked for; free some, ask for less, or wait",
                   (unsigned long long)request->bytes);
 }
 
-static void add(struct plan *plan, uint32_t node, uint64_t bytes)
+static void plan_add(struct plan *plan, uint32_t node, uint64_t bytes)
 {
     plan->nodes.node[plan->brief.n_nodes] = (uint8_t)node;
     plan->nodes.bytes[plan->brief.n_nodes] = bytes;
@@ -39,7 +39,7 @@ static int plan_in_order(struct plan *plan, const struct plan_request *request, 
 
     for (uint32_t i = 0; i < request->n_nodes; i++)
         if (room_of(request, room, i) >= request->bytes) {
-            add(plan, request->nodes[i], request->bytes);
+            plan_add(plan, request->nodes[i], request->bytes);
             return 0;
         }
     for (uint32_t i = 0; i < request->n_nodes && left; i++) {
@@ -49,14 +49,14 @@ static int plan_in_order(struct plan *plan, const struct plan_request *request, 
             continue;
         if (part > left)
             part = left;
-        add(plan, request->nodes[i], part);
+        plan_add(plan, request->nodes[i], part);
         left -= part;
     }
-    return left ? no_room(request, problem) : 0;
+    return left ? plan_refuse_full(request, problem) : 0;
 }
 
 /* Do the shares that the request fixes fit? */
-static int check_room(const struct plan *plan, const struct plan_request *request,
+static int plan_check_shares(const struct plan *plan, const struct plan_request *request,
                       const uint64_t *room, struct problem *problem)
 {
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
@@ -97,10 +97,10 @@ static int plan_interleave(struct plan *plan, const struct plan_request *request
         uint64_t mine = parts / request->n_nodes + (i < parts % request->n_nodes);
         bool has_last = (parts - 1) % request->n_nodes == i;
 
-        add(plan, request->nodes[i], has_last ? (mine - 1) * part + last : mine * part);
+        plan_add(plan, request->nodes[i], has_last ? (mine - 1) * part + last : mine * part);
     }
     plan->brief.part_size = part;
-    return check_room(plan, request, room, problem);
+    return plan_check_shares(plan, request, room, problem);
 }
 
 static int plan_split(struct plan *plan, const struct plan_request *request, const uint64_t *room,
@@ -119,10 +119,10 @@ static int plan_split(struct plan *plan, const struct plan_request *request, con
         until += sum ? request->weights[i] : 1;
         end = (uint64_t)((unsigned __int128)granules * until / (sum ? sum : request->n_nodes));
         if (end > start)
-            add(plan, request->nodes[i], (end - start) * request->granule);
+            plan_add(plan, request->nodes[i], (end - start) * request->granule);
         start = end;
     }
-    return check_room(plan, request, room, problem);
+    return plan_check_shares(plan, request, room, problem);
 }
 
 int plan_make(struct plan *ret, const struct plan_request *request,

@@ -209,7 +209,7 @@ static int make_plan(struct plan *ret, const struct pool *pool, const struct pla
     return plan_make(ret, plan, room, problem);
 }
 
-static int full(const struct pool *pool, uint64_t bytes, struct problem *problem)
+static int pool_refuse_full(const struct pool *pool, uint64_t bytes, struct problem *problem)
 {
     return refuse(problem, STATUS_POOL_FULL,
                   "%llu bytes do not fit into pool %s now (%llu bytes available); release something, "
@@ -217,7 +217,7 @@ static int full(const struct pool *pool, uint64_t bytes, struct problem *problem
                   (unsigned long long)bytes, pool->name, (unsigned long long)pool_available(pool));
 }
 
-static int choose(struct plan_request *plan, const struct pool *pool, const struct pool_request *request,
+static int pool_fill_request(struct plan_request *plan, const struct pool *pool, const struct pool_request *request,
                   uint64_t size, struct problem *problem)
 {
     int r;
@@ -241,7 +241,7 @@ int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t si
 {
     struct plan_request plan;
     struct plan unused;
-    int r = choose(&plan, pool, request, size, problem);
+    int r = pool_fill_request(&plan, pool, request, size, problem);
 
     if (r)
         return r;
@@ -250,7 +250,7 @@ int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t si
         return r;
     r = make_plan(&unused, pool, &plan, TALLY_NONE, problem);
     if (r != STATUS_POOL_FULL)
-        return r ? r : full(pool, plan.bytes, problem);
+        return r ? r : pool_refuse_full(pool, plan.bytes, problem);
     return refuse(problem, STATUS_TOO_BIG,
                   "%llu bytes placed like this are more than pool %s could ever hold (its capacity is "
                   "%llu bytes); ask for less, or for more nodes",
@@ -263,7 +263,7 @@ uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, 
     struct plan_request order;
     uint32_t most = 0;
 
-    if (choose(&order, pool, request, plan->brief.bytes, NULL))
+    if (pool_fill_request(&order, pool, request, plan->brief.bytes, NULL))
         return UINT32_MAX;
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
         uint32_t rank = 0;
@@ -278,10 +278,10 @@ uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, 
 int pool_charge(struct pool *pool, const struct plan *plan, enum tally_state to, struct problem *problem)
 {
     if (plan->brief.bytes > room_under_cap(pool, TALLY_STOCK))
-        return full(pool, plan->brief.bytes, problem);
+        return pool_refuse_full(pool, plan->brief.bytes, problem);
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
         if (plan->nodes.bytes[i] > room_on_node(pool, plan->nodes.node[i], TALLY_STOCK))
-            return full(pool, plan->brief.bytes, problem);
+            return pool_refuse_full(pool, plan->brief.bytes, problem);
     pool_shift(pool, plan, TALLY_NONE, to);
     return 0;
 }
@@ -320,7 +320,7 @@ int pool_keep_room(const struct pool_room *room, struct problem *problem)
                       room->node, (unsigned long long)room->on_node,
                       (unsigned long long)room_on_node(pool, room->node, TALLY_STOCK));
     if (room->in_pool > room_under_cap(pool, TALLY_STOCK))
-        return full(pool, room->in_pool, problem);
+        return pool_refuse_full(pool, room->in_pool, problem);
     tally_shift(&budget_of(pool, room->node)->bytes, TALLY_NONE, TALLY_USED, room->on_node);
     tally_shift(&pool->bytes, TALLY_NONE, TALLY_USED, room->in_pool);
     return 0;
@@ -359,11 +359,11 @@ bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint6
     struct plan_request plan;
     struct plan unused;
 
-    return !choose(&plan, pool, request, size, NULL) && !make_plan(&unused, pool, &plan, TALLY_USED, NULL);
+    return !pool_fill_request(&plan, pool, request, size, NULL) && !make_plan(&unused, pool, &plan, TALLY_USED, NULL);
 }
 
 /* In whole granules, of which alone there are buffers. */
-static uint64_t available(const struct pool *pool, enum tally_state taken)
+static uint64_t pool_available_with(const struct pool *pool, enum tally_state taken)
 {
     uint64_t sum = 0, cap = align_down(room_under_cap(pool, taken), pool->granule);
 
@@ -374,12 +374,12 @@ static uint64_t available(const struct pool *pool, enum tally_state taken)
 
 uint64_t pool_available(const struct pool *pool)
 {
-    return available(pool, TALLY_RECLAIMING);
+    return pool_available_with(pool, TALLY_RECLAIMING);
 }
 
 uint64_t pool_available_soon(const struct pool *pool)
 {
-    return available(pool, TALLY_USED);
+    return pool_available_with(pool, TALLY_USED);
 }
 
 uint64_t pool_largest_soon(struct pool *pool)

@@ -17,7 +17,7 @@ struct pool_object {
     struct pool *pool;
 };
 
-static bool is_sound(const struct pool_record *record)
+static bool is_pool_sound(const struct pool_record *record)
 {
     if (record->number >= NUMBERS_MAX || !record->n_nodes || record->n_nodes > TOPOLOGY_NODES_MAX)
         return false;
@@ -29,7 +29,7 @@ static bool is_sound(const struct pool_record *record)
 }
 
 /* A buffer of the one is as one of the other: the same kind of pages, of nodes that both have. */
-static bool is_same(const struct pool *pool, const struct pool_record *record)
+static bool is_same_pool(const struct pool *pool, const struct pool_record *record)
 {
     if (pool->pages != record->pages || pool->page_size != record->page_size || pool->granule != record->granule)
         return false;
@@ -56,7 +56,7 @@ static int set_number(struct pools *pools, struct pool *pool, uint32_t number)
     return 0;
 }
 
-static struct pool *retire(struct pools *pools, const struct pool_record *record)
+static struct pool *pool_retire(struct pools *pools, const struct pool_record *record)
 {
     struct pool **more = reallocarray(pools->retired, pools->n_retired + 1, sizeof(*more));
     struct pool *pool;
@@ -95,7 +95,7 @@ struct recovery {
     int error;
 };
 
-static enum table_verdict recover(void *userdata, void *object, const char **why)
+static enum table_verdict pool_recover(void *userdata, void *object, const char **why)
 {
     struct recovery *recovery = userdata;
     struct pools *pools = recovery->pools;
@@ -103,7 +103,7 @@ static enum table_verdict recover(void *userdata, void *object, const char **why
     const struct pool_record *record = entry->record;
     struct pool *pool;
 
-    if (!is_sound(record)) {
+    if (!is_pool_sound(record)) {
         *why = "there can be no such pool";
         return TABLE_QUARANTINE;
     }
@@ -112,10 +112,10 @@ static enum table_verdict recover(void *userdata, void *object, const char **why
         return TABLE_QUARANTINE;
     }
     pool = pools_by_name(pools, record->name);
-    if (pool && is_same(pool, record) && !recovery->has_record[pool->index])
+    if (pool && is_same_pool(pool, record) && !recovery->has_record[pool->index])
         recovery->has_record[pool->index] = true;
     else
-        pool = retire(pools, record);
+        pool = pool_retire(pools, record);
     entry->pool = pool;
     if (!pool || set_number(pools, pool, record->number))
         recovery->error = -ENOMEM;
@@ -161,7 +161,7 @@ int pools_recover(struct pools *pools, struct ledger *ledger)
     if (!recovery.has_record)
         return fatal(-ENOMEM);
     table_init(&pools->records, ledger, RECORD_POOL, sizeof(struct pool_object), false);
-    r = table_recover(&pools->records, recover, &recovery);
+    r = table_recover(&pools->records, pool_recover, &recovery);
     if (!r)
         r = recovery.error;
     for (uint32_t i = 0; !r && i < pools->n_pools; i++)

@@ -101,7 +101,7 @@ static bool set_kind(struct pool *pool, enum pages pages, uint64_t page_size)
 }
 
 /* A pool with its index, which becomes one of the set when n_pools counts it. */
-static struct pool *fresh(struct pools *pools)
+static struct pool *pools_fresh(struct pools *pools)
 {
     struct pool *pool = &pools->pools[pools->n_pools];
 
@@ -118,7 +118,7 @@ static void add_kind(struct pools *pools, enum pages pages, uint64_t page_size, 
                      const struct pool_capacity *stock)
 {
     struct pool all;
-    struct pool *pool = fresh(pools);
+    struct pool *pool = pools_fresh(pools);
 
     if (!set_kind(pool, pages, page_size))
         return;
@@ -127,7 +127,7 @@ static void add_kind(struct pools *pools, enum pages pages, uint64_t page_size, 
     for (uint32_t i = 0; i < pools->topology->n_nodes; i++) {
         uint32_t number = pools->topology->nodes[i].number;
 
-        pool = fresh(pools);
+        pool = pools_fresh(pools);
         (void)set_kind(pool, pages, page_size);
         pool->most_stock = *stock;
         if (!pools->budgets[pool->purse][number].capacity)
@@ -147,7 +147,7 @@ static void add_kind(struct pools *pools, enum pages pages, uint64_t page_size, 
     }
 }
 
-static int bad(struct problem *problem, const struct pool_config *config, const char *what)
+static int config_refuse(struct problem *problem, const struct pool_config *config, const char *what)
 {
     return refuse(problem, STATUS_INVALID_ARGUMENT, "pool %.*s: %s", POOL_NAME_MAX, config->name, what);
 }
@@ -165,7 +165,7 @@ static int set_nodes(struct pool *pool, const struct pool_config *config, struct
     const struct topology *topology = pool->pools->topology;
 
     if (config->n_nodes > TOPOLOGY_NODES_MAX)
-        return bad(problem, config, "too many nodes");
+        return config_refuse(problem, config, "too many nodes");
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         const struct topology_node *node = topology_node(topology, config->nodes[i]);
 
@@ -174,7 +174,7 @@ static int set_nodes(struct pool *pool, const struct pool_config *config, struct
                           config->name, config->nodes[i]);
         for (uint32_t k = 0; k < i; k++)
             if (config->nodes[k] == config->nodes[i])
-                return bad(problem, config, "a node is named twice");
+                return config_refuse(problem, config, "a node is named twice");
         pool->nodes[pool->n_nodes++] = config->nodes[i];
     }
     /* the ones with such pages; if there are none yet, all that may get some */
@@ -196,36 +196,36 @@ static int set_placement(struct pool *pool, const struct pool_config *config, st
     if (pool->placement == PLACEMENT_POOL)
         pool->placement = pool->n_nodes == 1 ? PLACEMENT_BIND : PLACEMENT_LOCAL;
     if (config->part_size && pool->placement != PLACEMENT_INTERLEAVE)
-        return bad(problem, config, "a part size is for placement interleave only");
+        return config_refuse(problem, config, "a part size is for placement interleave only");
     if (config->part_size % pool->granule)
-        return bad(problem, config, "the part size is no multiple of its page size");
+        return config_refuse(problem, config, "the part size is no multiple of its page size");
     pool->part_size = config->part_size;
     if (!config->n_weights)
         return 0;
     if (pool->placement != PLACEMENT_SPLIT)
-        return bad(problem, config, "weights are for placement split only");
+        return config_refuse(problem, config, "weights are for placement split only");
     if (config->n_weights != pool->n_nodes)
-        return bad(problem, config, "it needs as many weights as nodes");
+        return config_refuse(problem, config, "it needs as many weights as nodes");
     for (uint32_t i = 0; i < config->n_weights; i++) {
         pool->weights[i] = config->weights[i];
         sum += config->weights[i];
     }
     pool->n_weights = config->n_weights;
-    return sum ? 0 : bad(problem, config, "all weights are 0");
+    return sum ? 0 : config_refuse(problem, config, "all weights are 0");
 }
 
 static int add_declared(struct pools *pools, const struct pool_config *config,
                         struct problem *problem)
 {
-    struct pool *pool = fresh(pools);
+    struct pool *pool = pools_fresh(pools);
     int r;
 
     if (!good_name(config->name))
-        return bad(problem, config, "a pool's name has 1-63 letters, digits, dots, dashes or underscores");
+        return config_refuse(problem, config, "a pool's name has 1-63 letters, digits, dots, dashes or underscores");
     if (pools_by_name(pools, config->name))
-        return bad(problem, config, "there is a pool of this name already");
+        return config_refuse(problem, config, "there is a pool of this name already");
     if (config->capacity.percent > 100)
-        return bad(problem, config, "its capacity is more than 100 % of its nodes' budgets");
+        return config_refuse(problem, config, "its capacity is more than 100 % of its nodes' budgets");
     if (!set_kind(pool, config->pages, config->page_size))
         return refuse(problem, STATUS_NOT_SUPPORTED,
                       config->pages == PAGES_THP

@@ -42,7 +42,7 @@ struct stock_bin *stock_find(struct stock *stock, const struct stock_key *key)
     return NULL;
 }
 
-static bool is_empty(const struct stock_bin *bin)
+static bool bin_is_empty(const struct stock_bin *bin)
 {
     return !bin->target && !bin->n && !bin->coming;
 }
@@ -54,7 +54,7 @@ struct stock_bin *stock_add(struct stock *stock, const struct stock_key *key, ui
     for (unsigned i = 0; i < STOCK_BINS; i++) {
         struct stock_bin *other = &stock->bins[i];
 
-        if (is_empty(other) && (!bin || other->asked_at < bin->asked_at))
+        if (bin_is_empty(other) && (!bin || other->asked_at < bin->asked_at))
             bin = other;
     }
     if (!bin)
@@ -163,7 +163,7 @@ uint32_t stock_surplus(struct stock_bin *bin, uint64_t now)
     surplus = bin->n > bin->target ? bin->n - bin->target : 0;
     if (ends)
         bin->least = bin->n - surplus;
-    if (is_empty(bin) && now - bin->asked_at > STOCK_ASKS_NS)
+    if (bin_is_empty(bin) && now - bin->asked_at > STOCK_ASKS_NS)
         bin->key.bytes = 0;
     return surplus;
 }

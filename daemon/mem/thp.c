@@ -55,7 +55,7 @@ static bool cut_to_huge(struct slice *slice, uint64_t thp)
     return false;
 }
 
-static int check_room(struct crew *crew, const struct slice *slice)
+static int crew_check_free(struct crew *crew, const struct slice *slice)
 {
     struct slice all = *slice;
 
@@ -77,7 +77,7 @@ static bool take_slice(struct crew *crew, struct slice *ret, bool *ret_whole)
         *ret_whole = cut_to_huge(ret, commit->page_size);
         crew->status = commit_check_cancel(commit);
         if (!crew->status)
-            crew->status = check_room(crew, ret);
+            crew->status = crew_check_free(crew, ret);
         taken = !crew->status;
     }
     if (taken) {
@@ -112,7 +112,7 @@ static void put_slice(struct crew *crew, const struct slice *slice, int r)
     pthread_mutex_unlock(&crew->lock);
 }
 
-static void work(struct crew *crew)
+static void crew_work(struct crew *crew)
 {
     struct slice slice;
     bool whole;
@@ -122,7 +122,7 @@ static void work(struct crew *crew)
 }
 
 /* A thread that was made for it keeps to the processors that are next to the memory. */
-static void *help(void *argument)
+static void *crew_help(void *argument)
 {
     struct crew *crew = argument;
     const struct topology *topology = crew->commit->topology;
@@ -164,10 +164,10 @@ static void work_together(struct crew *crew, unsigned n)
     pthread_t threads[THREADS_MAX];
     unsigned made = 0;
 
-    while (made < n && !pthread_create(&threads[made], NULL, help, crew))
+    while (made < n && !pthread_create(&threads[made], NULL, crew_help, crew))
         made++;
     if (!made)
-        work(crew);
+        crew_work(crew);
     for (unsigned i = 0; i < made; i++)
         pthread_join(threads[i], NULL);
     atomic_fetch_sub(&busy, n);
@@ -188,7 +188,7 @@ int commit_thp(struct commit *commit, int t, uint64_t *huge)
     if (n)
         work_together(&crew, n);
     else
-        work(&crew);
+        crew_work(&crew);
     if (!crew.status)
         *huge = sys_huge_mapped(crew.map);
     (void)sys->munmap(crew.map, size);

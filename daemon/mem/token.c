@@ -66,7 +66,7 @@ void tokens_deinit(struct tokens *tokens)
     table_deinit(&tokens->ended);
 }
 
-static void enter_lists(struct token *token, struct buffer *buffer, struct list *in_session)
+static void token_enter(struct token *token, struct buffer *buffer, struct list *in_session)
 {
     token->buffer = buffer;
     list_append(&buffer->tokens, &token->in_buffer);
@@ -112,7 +112,7 @@ int token_new(struct tokens *tokens, const struct token_args *args, struct token
     record->pid = (uint32_t)args->pid;
     record->maker_uid = args->maker_uid;
 
-    enter_lists(token, args->buffer, args->in_session);
+    token_enter(token, args->buffer, args->in_session);
     audit_after(&tokens->table, token);
     *ret = steal_ptr(&token);
     return 0;
@@ -136,7 +136,7 @@ enum table_verdict token_recover(struct tokens *tokens, struct token *token, str
     list_init(&token->in_buffer);
     list_init(&token->in_session);
     charge_restore(&token->charge, account, ACCOUNT_TOKENS, 1);
-    enter_lists(token, buffer, in_session);
+    token_enter(token, buffer, in_session);
     if (!in_session && record->session)
         record_change(&tokens->table, token)->session = 0;
     return TABLE_KEEP;
@@ -164,21 +164,21 @@ struct token *token_free(struct token *token)
 
 /* ---- what ended ----------------------------------------------------------------------------------------- */
 
-static void forget(struct tokens *tokens, struct ended_token *ended)
+static void ended_token_forget(struct tokens *tokens, struct ended_token *ended)
 {
     RB_REMOVE(ended_token_tree, &tokens->ended_by_serial, ended);
     explicit_bzero(record_change(&tokens->ended, ended)->secret, sizeof(ended->record->secret));
     table_free(&tokens->ended, ended);
 }
 
-static void remember(struct tokens *tokens, const struct token_record *token, int status)
+static void ended_token_remember(struct tokens *tokens, const struct token_record *token, int status)
 {
     struct ended_token_record *record;
     struct ended_token *ended;
     void *object;
 
     while (table_count(&tokens->ended) >= TOKENS_REMEMBERED)
-        forget(tokens, table_oldest(&tokens->ended));
+        ended_token_forget(tokens, table_oldest(&tokens->ended));
     /* without memory for it, its bearer is told no more than that it ended */
     if (table_alloc(&tokens->ended, &object, NULL))
         return;
@@ -193,7 +193,7 @@ static void remember(struct tokens *tokens, const struct token_record *token, in
 
 void token_end(struct token *token, int status)
 {
-    remember(token->tokens, token->record, status);
+    ended_token_remember(token->tokens, token->record, status);
     token_free(token);
 }
 
@@ -221,7 +221,7 @@ void tokens_forget_ended(struct tokens *tokens)
     struct ended_token *ended;
 
     while ((ended = table_oldest(&tokens->ended)))
-        forget(tokens, ended);
+        ended_token_forget(tokens, ended);
 }
 
 /* ---- alive ---------------------------------------------------------------------------------------------- */

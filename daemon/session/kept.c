@@ -78,7 +78,7 @@ struct kept *session_kept(const struct session *session, uint64_t sequence)
     return link != &session->kept && kept->record->sequence == sequence ? kept : NULL;
 }
 
-static void enter(struct kept *kept, struct session *session)
+static void kept_enter(struct kept *kept, struct session *session)
 {
     struct list *before = place_of(session, kept->record->sequence);
 
@@ -88,7 +88,7 @@ static void enter(struct kept *kept, struct session *session)
     session->n_kept += is_recorded(kept->record->method);
 }
 
-static int make(struct session *session, uint64_t sequence, uint16_t method, struct kept **ret,
+static int kept_make(struct session *session, uint64_t sequence, uint16_t method, struct kept **ret,
                 struct problem *problem)
 {
     struct kept_record *record;
@@ -103,7 +103,7 @@ static int make(struct session *session, uint64_t sequence, uint16_t method, str
     record->session = session->record->head.id;
     record->sequence = sequence;
     record->method = method;
-    enter(kept, session);
+    kept_enter(kept, session);
     *ret = kept;
     return 0;
 }
@@ -114,7 +114,7 @@ int kept_new(struct session *session, uint64_t sequence, uint16_t method, struct
         return refuse(problem, STATUS_LIMIT,
                       "%d requests of this session are without acknowledgement; read their replies, and say so in the "
                       "header of the next one", MEMORYD_UNACKNOWLEDGED_MAX);
-    return make(session, sequence, method, ret, problem);
+    return kept_make(session, sequence, method, ret, problem);
 }
 
 /* ---- the reply ------------------------------------------------------------------------------------------ */
@@ -292,7 +292,7 @@ static enum table_verdict recover_kept(void *userdata, void *object, const char 
         *why = "there is another one of this sequence";
         return TABLE_QUARANTINE;
     }
-    enter(kept, session);
+    kept_enter(kept, session);
     if (!record_is_live(&record->head) && record->working && !is_executing(recovery, record))
         count_death(kept);
     return TABLE_KEEP;
@@ -321,7 +321,7 @@ static void recover_executing(const struct recovery *recovery)
         return;
     kept = session_kept(session, executing->sequence);
     /* Without memory for it, it has not died. */
-    if (!kept && make(session, executing->sequence, (uint16_t)executing->method, &kept, NULL))
+    if (!kept && kept_make(session, executing->sequence, (uint16_t)executing->method, &kept, NULL))
         return;
     if (!record_is_live(&kept->record->head))
         count_death(kept);

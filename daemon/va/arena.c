@@ -28,7 +28,7 @@ static uint64_t widest_of(const struct arena_extent *extent)
     return extent ? extent->widest : 0;
 }
 
-static void augment(struct arena_extent *extent)
+static void arena_augment(struct arena_extent *extent)
 {
     uint64_t left = widest_of(RB_LEFT(extent, link)), right = widest_of(RB_RIGHT(extent, link));
 
@@ -40,7 +40,7 @@ static void augment(struct arena_extent *extent)
 }
 
 #undef RB_AUGMENT
-#define RB_AUGMENT(extent) augment(extent)
+#define RB_AUGMENT(extent) arena_augment(extent)
 TREE_GENERATE(arena_tree, arena_extent, link, compare_starts)
 
 void va_arena_init(struct arena *arena, uint64_t base, uint64_t size, uint64_t page)
@@ -65,7 +65,7 @@ uint64_t arena_widest(const struct arena *arena)
 }
 
 /* Where `size` bytes would lie in the gap before this one; false if they do not fit. */
-static bool fits(const struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t *ret)
+static bool gap_fits(const struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t *ret)
 {
     uint64_t start = extent->start - extent->gap, aligned;
 
@@ -120,10 +120,10 @@ static int find_anywhere(const struct arena *arena, uint64_t size, uint64_t alig
         extent = lowest_gap(RB_ROOT(&arena->tree), enough);
     if (!extent) {
         extent = lowest_gap(RB_ROOT(&arena->tree), size);
-        while (extent && !fits(extent, size, alignment, ret_start) && tried++ < TRIED_GAPS)
+        while (extent && !gap_fits(extent, size, alignment, ret_start) && tried++ < TRIED_GAPS)
             extent = next_gap(extent, size);
     }
-    if (!extent || !fits(extent, size, alignment, ret_start))
+    if (!extent || !gap_fits(extent, size, alignment, ret_start))
         return refuse(problem, STATUS_NO_ADDRESS_SPACE,
                       "no free range of %" PRIu64 " bytes aligned to %" PRIu64 " is left in the arena of %" PRIu64
                       " bytes; the largest free one has %" PRIu64,

@@ -22,14 +22,14 @@ static uint64_t end_of(const struct reservation *reservation)
     return reservation->record->address + reservation->record->size;
 }
 
-static int compare(const struct reservation *a, const struct reservation *b)
+static int occupied_compare(const struct reservation *a, const struct reservation *b)
 {
     if (a->record->address != b->record->address)
         return a->record->address < b->record->address ? -1 : 1;
     return a->record->head.id < b->record->head.id ? -1 : a->record->head.id > b->record->head.id;
 }
 
-static void augment(struct reservation *reservation)
+static void occupied_augment(struct reservation *reservation)
 {
     const struct reservation *below[] = {RB_LEFT(reservation, by_start), RB_RIGHT(reservation, by_start)};
 
@@ -40,8 +40,8 @@ static void augment(struct reservation *reservation)
 }
 
 #undef RB_AUGMENT
-#define RB_AUGMENT(reservation) augment(reservation)
-TREE_GENERATE(occupied_tree, reservation, by_start, compare)
+#define RB_AUGMENT(reservation) occupied_augment(reservation)
+TREE_GENERATE(occupied_tree, reservation, by_start, occupied_compare)
 
 /* Without memory it stays free, as if nobody had told it. */
 static void take_free(struct reservation *reservation, uint64_t start, uint64_t end)
@@ -100,7 +100,7 @@ struct reservation *reservations_find_occupied(const struct reservations *reserv
     return find_below(RB_ROOT(&reservations->occupied), session, start, start + size);
 }
 
-static void given(void *userdata, uint64_t start, uint64_t size)
+static void occupied_given(void *userdata, uint64_t start, uint64_t size)
 {
     const struct reservations *reservations = userdata;
 
@@ -137,7 +137,7 @@ void occupied_begin(struct reservations *reservations)
 {
     struct reservation *reservation;
 
-    reservations->arena->given = given;
+    reservations->arena->given = occupied_given;
     reservations->arena->userdata = reservations;
     RB_FOREACH(reservation, occupied_tree, &reservations->occupied)
         take_free(reservation, reservation->record->address, end_of(reservation));

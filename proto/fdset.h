@@ -22,7 +22,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "proto/limits.h"
 
 enum {

@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "core/token_cache.h"
 #include "proto/status.h"
 

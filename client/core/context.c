@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "base/utf8.h"
 #include "core/buffer.h"
 #include "core/token_cache.h"

@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "core/buffer.h"
 #include "core/context.h"
 #include "core/map.h"

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "core/buffer.h"
 #include "core/token_cache.h"
 #include "proto/status.h"

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/steal.h"
 #include "hsa/runtime.h"
 #include "hsa/watch.h"
 

@@ -15,7 +15,6 @@
 
 #include "base/align.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "hsa/headroom.h"
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"

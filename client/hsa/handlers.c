@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/steal.h"
 #include "hsa/runtime.h"
 #include "hsa/watch.h"
 

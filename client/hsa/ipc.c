@@ -14,7 +14,6 @@
 
 #include "base/align.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "hsa/ipc.h"
 #include "hsa/memory.h"
 #include "hsa/runtime.h"

@@ -16,7 +16,6 @@
 #include "base/align.h"
 #include "base/cleanup.h"
 #include "base/range.h"
-#include "base/steal.h"
 #include "hsa/memory.h"
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"

@@ -14,7 +14,6 @@
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "hsa/headroom.h"
 #include "hsa/ipc.h"
 #include "hsa/runtime.h"

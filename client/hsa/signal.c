@@ -9,7 +9,6 @@
 #include <memclient/hsa/hsa/hsa_ext_amd.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "hsa/ipc.h"
 #include "hsa/runtime.h"
 

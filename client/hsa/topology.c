@@ -16,7 +16,6 @@
 
 #include "base/align.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 
 #define AGENT_BASE UINT64_C(0x100)
 #define POOL_BASE  UINT64_C(0x10000)

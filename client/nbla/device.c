@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "nbla/error.h"
 
 #define NODES_MAX 64

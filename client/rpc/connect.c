@@ -20,7 +20,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "rpc/fail.h"
 
 #define SYSTEM_SOCKET "/run/memoryd/memoryd.sock"

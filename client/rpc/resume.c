@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "proto/envelope.h"
 #include "proto/hold_cache.h"
 #include "proto/sockio.h"

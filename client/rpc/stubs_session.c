@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 

@@ -13,7 +13,6 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "umf/log.h"
 #include "umf/opened.h"
 #include "umf/owned.h"

@@ -18,7 +18,6 @@
 #include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "umf/native_error.h"
 #include "umf/shared.h"
 

@@ -27,7 +27,6 @@
 #include "base/cleanup.h"
 #include "base/interval.h"
 #include "base/list.h"
-#include "base/steal.h"
 #include "umf/check.h"
 
 #define MAGIC UINT32_C(0x31303d4c) /* "L=01" */

@@ -14,7 +14,6 @@
 
 #include "base/align.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "umf/area.h"
 #include "umf/closed.h"
 

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "log/log.h"
 #include "net/connection.h"
 #include "sys/sys.h"

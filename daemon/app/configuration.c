@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "broker/verbs.h"
 #include "log/log.h"
 #include "sys/sys.h"

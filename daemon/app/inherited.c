@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "app/app.h"
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "broker/survey.h"
 #include "keeper/fd_stash.h"
 #include "keeper/start.h"

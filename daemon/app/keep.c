@@ -16,7 +16,6 @@
 
 #include "app/app.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "keeper/fd_stash.h"
 #include "keeper/keeper.h"
 #include "keeper/service.h"

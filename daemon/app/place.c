@@ -23,8 +23,8 @@
 #include <systemd/sd-daemon.h>
 
 #include "app/app.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "keeper/fd_stash.h"
 #include "keeper/service.h"
 #include "log/log.h"

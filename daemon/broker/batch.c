@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "broker/lifecycle.h"
 #include "broker/state.h"
 #include "broker/stocking.h"

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "broker/batch.h"
 #include "broker/events.h"
 #include "broker/export.h"

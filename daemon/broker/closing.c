@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/state.h"

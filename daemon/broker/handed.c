@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "broker/state.h"
 
 /* By id, a byte of all ids at a time, from the lowest on: of many that takes a tenth of the time of comparing them. */

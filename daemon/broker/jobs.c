@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
-#include "base/steal.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 #include "sys/sys.h"

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "broker/handed.h"
 #include "broker/lookup.h"
 #include "broker/op_range.h"

@@ -21,7 +21,6 @@
 #include "base/align.h"
 #include "base/checked.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "broker/claims.h"
 #include "broker/export.h"
 #include "broker/handed.h"

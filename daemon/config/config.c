@@ -21,7 +21,7 @@
 
 #include "base/align.h"
 #include "base/checked.h"
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "config/keys.h"
 #include "config/value.h"
 

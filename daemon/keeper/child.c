@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "keeper/keeper.h"
 #include "keeper/service.h"
 #include "log/log.h"

@@ -6,8 +6,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "keeper/packet.h"
 #include "log/log.h"
 #include "proto/sockio.h"

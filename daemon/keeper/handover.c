@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "keeper/fd_stash.h"
 #include "keeper/keeper.h"
 #include "keeper/service.h"

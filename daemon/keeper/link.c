@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "log/log.h"
 #include "proto/sockio.h"
 

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "log/log.h"
 
 #define OPTION_BYTES 64

@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "ledger/journal.h"
 #include "ledger/ledger.h"
 #include "log/log.h"

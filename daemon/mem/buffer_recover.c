@@ -3,7 +3,7 @@
  * Buffers that another broker left: of each record it is asked whether it makes sense, whether its inode and its
  * address are its own, and whether its memory is there and as it was made. Only then it is a buffer again, and charged.
  */
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "mem/buffer_index.h"
 
 void buffers_recovered(struct buffers *buffers)

@@ -16,7 +16,6 @@
 #include "base/align.h"
 #include "base/checked.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "mem/slices.h"
 #include "proto/status.h"
 

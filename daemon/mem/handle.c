@@ -10,7 +10,6 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
-#include "base/steal.h"
 #include "proto/status.h"
 #include "sys/sys.h"
 

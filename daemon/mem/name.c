@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "base/utf8.h"
 #include "log/log.h"
 #include "proto/status.h"

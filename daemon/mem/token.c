@@ -12,8 +12,8 @@
 #include <sys/random.h>
 
 #include "base/bytes.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "log/log.h"
 #include "mem/rights.h"
 #include "proto/status.h"

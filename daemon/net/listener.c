@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/cleanup.h"
 #include "base/problem.h"
-#include "base/steal.h"
 #include "net/internal.h"
 
 #define ACCEPTS_PER_TURN 16

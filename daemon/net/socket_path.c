@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 
 #define LOCK_ATTEMPTS 100
 /* A client cannot wait for room in a full queue. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "base/utf8.h"
 #include "rpc/request.h"
 

@@ -11,8 +11,8 @@
 #include <sys/random.h>
 
 #include "base/bytes.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/steal.h"
 #include "log/log.h"
 #include "proto/hold_cache.h"
 #include "proto/status.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "sys/sys.h"
 #include "sys/text.h"
 

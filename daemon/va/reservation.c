@@ -8,8 +8,8 @@
 
 #include "base/align.h"
 #include "base/checked.h"
+#include "base/cleanup.h"
 #include "base/range.h"
-#include "base/steal.h"
 #include "proto/status.h"
 
 void reservations_init(struct reservations *reservations, struct ledger *ledger, struct arena *arena)

@@ -79,3 +79,21 @@ DEFINE_CLEANUP(FILE *, fclose);
 #define _cleanup_close_  _cleanup_(fd_closep)
 #define _cleanup_free_   _cleanup_(freep)
 #define _cleanup_fclose_ _cleanup_(fclosep)
+
+/* The value of the variable, which owns nothing afterwards. */
+static inline int steal_fd(int *fd)
+{
+    int stolen = *fd;
+
+    *fd = -1;
+    return stolen;
+}
+
+#define steal_ptr(pp)                                \
+    ({                                               \
+        __typeof__(pp) _steal_pp = (pp);             \
+        __typeof__(*_steal_pp) _stolen = *_steal_pp; \
+                                                     \
+        *_steal_pp = NULL;                           \
+        _stolen;                                     \
+    })

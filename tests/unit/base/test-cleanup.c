@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/steal.h"
 
 struct thing {
     int order;

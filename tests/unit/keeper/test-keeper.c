@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/steal.h"
+#include "base/cleanup.h"
 #include "keeper/fd_stash.h"
 #include "keeper/keeper.h"
 #include "keeper/link.h"

@@ -283,7 +283,7 @@ static void I7_requests_without_reply_stop_the_reading(void **state)
 static void I7_a_client_that_does_not_read_is_stopped_then_disconnected(void **state)
 {
     struct net_limits l = limits();
-    FD_AUTO int deaf = client_new();
+    FD_AUTO int silent = client_new();
     FD_AUTO int good = client_new();
     unsigned asked = 0;
     size_t most = 0;
@@ -296,7 +296,7 @@ static void I7_a_client_that_does_not_read_is_stopped_then_disconnected(void **s
         uint8_t packet[MEMORYD_HEADER_SIZE];
 
         frame_encode(packet, FRAME_FROM_CLIENT, &header);
-        (void)send(deaf, packet, sizeof(packet), MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)send(silent, packet, sizeof(packet), MSG_DONTWAIT | MSG_NOSIGNAL);
         turn();
         if (net->n_connections == 2 && seen.last)
             list_for_each_entry(c, &net->connections, struct connection, in_connections)
@@ -308,7 +308,7 @@ static void I7_a_client_that_does_not_read_is_stopped_then_disconnected(void **s
     assert_int_equal(seen.closed, 1);
     /* the high mark, and at most the replies of one turn above it */
     assert_true(most <= l.queued_bytes + 40000 && most > 32000);
-    assert_true(has_ended(deaf));
+    assert_true(has_ended(silent));
     assert_true(is_served(good));
 }
 
@@ -334,7 +334,7 @@ static void I7_a_slow_reader_gets_everything(void **state)
 static void I7_descriptors_in_flight_are_bounded(void **state)
 {
     struct net_limits l = limits();
-    FD_AUTO int deaf = client_new();
+    FD_AUTO int silent = client_new();
     FD_AUTO int good = client_new();
     unsigned open_before;
     unsigned n = 0;
@@ -342,12 +342,12 @@ static void I7_descriptors_in_flight_are_bounded(void **state)
     l.fds_in_flight = 64;
     l.fds_in_flight_uid = 100;
     net_set_limits(net, &l);
-    assert_true(is_served(deaf));
+    assert_true(is_served(silent));
     assert_true(is_served(good));
     open_before = fd_count();
     seen.reply_fds = 30;
     for (int i = 0; i < 10; i++)
-        ask(deaf, METHOD_PING);
+        ask(silent, METHOD_PING);
     TURN_UNTIL(seen.packets == 12);
     for (int i = 0; i < 20; i++)
         turn();
@@ -359,7 +359,7 @@ static void I7_descriptors_in_flight_are_bounded(void **state)
     for (int i = 0; i < 10; i++) {
         ssize_t size;
 
-        TURN_UNTIL((size = hear_fds(deaf, &n)) != -1);
+        TURN_UNTIL((size = hear_fds(silent, &n)) != -1);
         assert_true(size > 0);
         assert_int_equal(n, 30);
     }
@@ -372,7 +372,7 @@ static void I7_descriptors_in_flight_are_bounded(void **state)
 static void I7_who_keeps_the_budget_is_disconnected_when_others_wait(void **state)
 {
     struct net_limits l = limits();
-    FD_AUTO int deaf = client_new();
+    FD_AUTO int silent = client_new();
     FD_AUTO int good = client_new();
 
     l.fds_in_flight_uid = 64;
@@ -380,7 +380,7 @@ static void I7_who_keeps_the_budget_is_disconnected_when_others_wait(void **stat
     net_set_limits(net, &l);
     assert_true(is_served(good));
     seen.reply_fds = 60;
-    ask(deaf, METHOD_PING);
+    ask(silent, METHOD_PING);
     TURN_UNTIL(net->fds_in_flight == 60);
     assert_true(is_served(good));
     assert_int_equal(seen.closed, 1);
@@ -390,17 +390,17 @@ static void I7_who_keeps_the_budget_is_disconnected_when_others_wait(void **stat
 static void I7_who_waits_for_itself_is_disconnected(void **state)
 {
     struct net_limits l = limits();
-    FD_AUTO int deaf = client_new();
+    FD_AUTO int silent = client_new();
 
     l.fds_in_flight = 9;
     l.stall_ms = 50;
     net_set_limits(net, &l);
-    assert_true(is_served(deaf));
+    assert_true(is_served(silent));
     seen.reply_fds = 8;
-    ask(deaf, METHOD_PING);
-    ask(deaf, METHOD_PING);
+    ask(silent, METHOD_PING);
+    ask(silent, METHOD_PING);
     TURN_UNTIL(seen.closed == 1);
-    assert_true(has_ended(deaf));
+    assert_true(has_ended(silent));
 }
 
 static void a_client_that_says_nothing_is_disconnected(void **state)
@@ -442,12 +442,12 @@ static const char *crowded_of(const struct connection *connection)
     return connection->crowded ? connection->crowded : "";
 }
 
-/* The last ones are let in to be told, of administrators more, but none of one user more than its own. */
+/* The last ones are let in so that HELLO refuses them, administrators beyond, but none of a user beyond its own. */
 static void a_full_house_tells_so(void **state)
 {
     struct net_limits l = limits();
     FD_AUTO int a = client_new();
-    FD_AUTO int told = -1;
+    FD_AUTO int crowded = -1;
     FD_AUTO int kept = -1;
     FD_AUTO int none = -1;
 
@@ -457,8 +457,8 @@ static void a_full_house_tells_so(void **state)
     net_set_limits(net, &l);
     assert_true(is_served(a));
     assert_string_equal(crowded_of(seen.last), "");
-    told = client_new();
-    assert_true(is_served(told));
+    crowded = client_new();
+    assert_true(is_served(crowded));
     assert_non_null(strstr(crowded_of(seen.last), "connections in [limits]"));
     none = client_new();
     assert_true(has_ended(none));
@@ -475,15 +475,15 @@ static void a_full_house_tells_so(void **state)
 static void the_last_descriptors_are_for_telling_so(void **state)
 {
     struct net_limits l = limits();
-    FD_AUTO int told = -1;
+    FD_AUTO int crowded = -1;
     FD_AUTO int none = -1;
 
     l.descriptors = 1000;
     l.last_descriptors = 1000;
     l.administrator = getuid();
     net_set_limits(net, &l);
-    told = client_new();
-    assert_true(is_served(told));
+    crowded = client_new();
+    assert_true(is_served(crowded));
     assert_non_null(strstr(crowded_of(seen.last), "LimitNOFILE"));
     if (!getuid())
         return; /* an administrator for any broker */

@@ -76,6 +76,18 @@ static void test_cut_between_characters(void **state)
         assert_int_equal(utf8_cut(text, n), whole[n]);
 }
 
+static void test_text_of_others_is_made_printable(void **state)
+{
+    char good[] = "a\u00e4 \u20ac", line[] = "a\nmemoryd: b", terminal[] = "\x1b[2J";
+    char latin[] = "caf\xe9!", cut[] = "x\xe2\x82";
+
+    assert_string_equal(utf8_make_printable(good), "a\u00e4 \u20ac");
+    assert_string_equal(utf8_make_printable(line), "a?memoryd: b");
+    assert_string_equal(utf8_make_printable(terminal), "?[2J");
+    assert_string_equal(utf8_make_printable(latin), "caf?!");
+    assert_string_equal(utf8_make_printable(cut), "x");
+}
+
 static void test_long_sentences_stay_text(void **state)
 {
     struct problem problem = PROBLEM_NULL;
@@ -106,6 +118,7 @@ int main(void)
         cmocka_unit_test(test_no_text),
         cmocka_unit_test(test_control_characters),
         cmocka_unit_test(test_cut_between_characters),
+        cmocka_unit_test(test_text_of_others_is_made_printable),
         cmocka_unit_test(test_long_sentences_stay_text),
     };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AMD's extensions of HSA, as far as they are about memory: pools, access, what is known of a pointer, memory shared
- * with other processes, virtual memory, and signals for copies. What hsa.h says of statuses, threads, fork() and units
- * holds here too.
+ * AMD's extensions of HSA that concern memory: pools, access, information about pointers, memory shared with other
+ * processes, virtual memory, and signals for copies. The rules of hsa.h about statuses, threads, fork() and units apply
+ * here too.
  *
  *     void *va;
  *     hsa_amd_vmem_alloc_handle_t memory;
@@ -13,8 +13,8 @@
  *     hsa_amd_vmem_map(va, 2 << 20, 0, memory, 0);
  *     hsa_amd_vmem_set_access(va, 2 << 20, &rw, 1);
  *
- * Where releases of AMD's runtime (ROCr) differ from their own documents, this one follows the documents, and what
- * programs rely on beyond them. Two answers cannot be both, and depend on the profile, document or rocr: see
+ * Where releases of AMD's runtime (ROCr) differ from their documents, this library follows the documents, and supports
+ * what programs rely on beyond them. Where both cannot be followed, the profile decides, document or rocr: see
  * hsa_amd_vmem_set_access(), hsa_amd_vmem_get_access() and hsa_ext_memoryd.h.
  */
 #ifndef HSA_RUNTIME_EXT_AMD_H_
@@ -23,7 +23,7 @@
 #include "hsa.h"
 #include "hsa_ext_image.h"
 
-/* The version of the extensions' interface that this is up to; HSA_AMD_SYSTEM_INFO_EXT_VERSION_MAJOR and _MINOR. */
+/* The implemented version of the extensions' interface: HSA_AMD_SYSTEM_INFO_EXT_VERSION_MAJOR and _MINOR. */
 #define HSA_AMD_INTERFACE_VERSION_MAJOR 1
 #define HSA_AMD_INTERFACE_VERSION_MINOR 16
 
@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-/* More statuses. Their type is not hsa_status_t: compare after a cast. */
+/* Further statuses. Their type is not hsa_status_t: cast before comparing. */
 enum {
     HSA_STATUS_ERROR_INVALID_MEMORY_POOL = 40,
     HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION = 41,
@@ -58,18 +58,18 @@ static inline bool hsa_flag_isset64(uint8_t *value, uint32_t bit)
 
 typedef enum { HSA_IOMMU_SUPPORT_NONE = 0, HSA_IOMMU_SUPPORT_V2 = 1 } hsa_amd_iommu_version_t;
 
-/* Registers of a GPU. NULL, NULL for a CPU. */
+/* Registers of a GPU; NULL for a CPU. */
 typedef struct hsa_amd_hdp_flush_s {
     uint32_t *HDP_MEM_FLUSH_CNTL;
     uint32_t *HDP_REG_FLUSH_CNTL;
 } hsa_amd_hdp_flush_t;
 
-/* Bit numbers are those of this mask's bits, in HSA_AMD_AGENT_INFO_MEMORY_PROPERTIES. */
+/* Bit numbers in HSA_AMD_AGENT_INFO_MEMORY_PROPERTIES. */
 typedef enum hsa_amd_agent_memory_properties_s {
     HSA_AMD_MEMORY_PROPERTY_AGENT_IS_APU = 1
 } hsa_amd_agent_memory_properties_t;
 
-/* The clocks of an agent, read at one moment. */
+/* The clocks of an agent, read at the same time. */
 typedef struct hsa_amd_clock_counters_s {
     uint64_t gpu_clock_counter;      /* 0 */
     uint64_t cpu_clock_counter;      /* as HSA_SYSTEM_INFO_TIMESTAMP */
@@ -78,8 +78,8 @@ typedef struct hsa_amd_clock_counters_s {
 } hsa_amd_clock_counters_t;
 
 /*
- * More that hsa_agent_get_info() can tell. In brackets: the type of the value, and what a CPU agent says if that is
- * always the same. [-]: a CPU agent has none, INVALID_ARGUMENT.
+ * Further attributes for hsa_agent_get_info(). In brackets: the type of the value, and the value itself if it is the
+ * same on all CPU agents. [-]: CPU agents do not have it, INVALID_ARGUMENT.
  */
 typedef enum hsa_amd_agent_info_s {
     HSA_AMD_AGENT_INFO_CHIP_ID = 0xA000,                /* [uint32_t] 0 */
@@ -103,7 +103,7 @@ typedef enum hsa_amd_agent_info_s {
     HSA_AMD_AGENT_INFO_ASIC_REVISION = 0xA012,          /* [uint32_t] 0 */
     HSA_AMD_AGENT_INFO_SVM_DIRECT_HOST_ACCESS = 0xA013, /* [bool] true */
     HSA_AMD_AGENT_INFO_COOPERATIVE_COMPUTE_UNIT_COUNT = 0xA014, /* [uint32_t] as COMPUTE_UNIT_COUNT */
-    /* [uint64_t] bytes of ordinary pages that the agent's pools together could still give this process, now */
+    /* [uint64_t] ordinary pages, in bytes, that the agent's pools together could give this process now */
     HSA_AMD_AGENT_INFO_MEMORY_AVAIL = 0xA015,
     HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY = 0xA016,    /* [uint64_t] as HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY */
     HSA_AMD_AGENT_INFO_ASIC_FAMILY_ID = 0xA107,         /* [uint32_t] 0 */
@@ -124,7 +124,7 @@ typedef enum hsa_amd_agent_info_s {
     HSA_AMD_AGENT_INFO_LUID = 0xA11A                    /* [-] */
 } hsa_amd_agent_info_t;
 
-/* More that hsa_region_get_info() can tell. */
+/* Further attributes for hsa_region_get_info(). */
 #if defined(__cplusplus) && __cplusplus >= 201103L
 typedef enum hsa_amd_region_info_s : int {
 #else
@@ -138,7 +138,7 @@ typedef enum hsa_amd_region_info_s {
 
 /* ---------------------------------------------------------------------------------------------------------- pools */
 
-/* A memory pool: a kind of memory of one agent. 0 is none. A pool is a global region too, with the same handle. */
+/* A memory pool: a kind of memory of one agent. 0 is no pool. A pool is also a global region, with the same handle. */
 typedef struct hsa_amd_memory_pool_s {
     uint64_t handle;
 } hsa_amd_memory_pool_t;
@@ -150,7 +150,7 @@ typedef enum {
     HSA_AMD_SEGMENT_GROUP = 3
 } hsa_amd_segment_t;
 
-/* As hsa_region_global_flag_t. */
+/* Like hsa_region_global_flag_t. */
 typedef enum hsa_amd_memory_pool_global_flag_s {
     HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT = 1,
     HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED = 2,
@@ -163,7 +163,7 @@ typedef enum hsa_amd_memory_pool_location_s {
     HSA_AMD_MEMORY_POOL_LOCATION_GPU = 1
 } hsa_amd_memory_pool_location_t;
 
-/* What hsa_amd_memory_pool_get_info() can tell. In brackets: the type of the value. */
+/* Attributes for hsa_amd_memory_pool_get_info(). The type of the value is in brackets. */
 typedef enum {
     HSA_AMD_MEMORY_POOL_INFO_SEGMENT = 0,      /* [hsa_amd_segment_t] GLOBAL */
     HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS = 1, /* [uint32_t] mask of hsa_amd_memory_pool_global_flag_t */
@@ -177,7 +177,7 @@ typedef enum {
     HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE = 18 /* [size_t] sizes that make best use of memory: 2 MiB */
 } hsa_amd_memory_pool_info_t;
 
-/* Wishes for an allocation; a bit mask. They are for GPUs: no bit has an effect here, unknown ones neither. */
+/* Flags of an allocation; a mask. They are for GPUs: no flag has an effect here, nor has an unknown bit. */
 typedef enum hsa_amd_memory_pool_flag_s {
     HSA_AMD_MEMORY_POOL_STANDARD_FLAG = 0,
     HSA_AMD_MEMORY_POOL_PCIE_FLAG = 1,
@@ -187,7 +187,7 @@ typedef enum hsa_amd_memory_pool_flag_s {
 } hsa_amd_memory_pool_flag_t;
 
 /*
- * Tells a property of a pool; value has room for its type. Only ALLOC_MAX_SIZE may call the broker.
+ * Returns a property of a pool; value has room for its type. Only ALLOC_MAX_SIZE may call the broker.
  *     INVALID_ARGUMENT      value is NULL, or attribute is none of a pool
  *     INVALID_MEMORY_POOL
  */
@@ -195,10 +195,10 @@ HSA_API hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_t memory_p
                                                   hsa_amd_memory_pool_info_t attribute, void *value);
 
 /*
- * Calls callback for each of the agent's own pools, until it returns something else than SUCCESS; that is returned
- * then. There are three, or none on a node without memory: fine-grained, fine-grained for kernels' arguments,
- * coarse-grained. Behind them, coarse-grained too, come pools of huge pages on this node alone that the broker's
- * configuration declares; their granule is the huge page.
+ * Calls callback for each of the agent's own pools, until it returns anything but SUCCESS, which is then returned.
+ * There are three, or none on a node without memory: fine-grained, fine-grained for kernel arguments, and
+ * coarse-grained. Further coarse-grained pools follow if the broker's configuration declares pools of huge pages on
+ * this node alone; their granule is the huge page.
  *     INVALID_ARGUMENT   callback is NULL
  *     INVALID_AGENT
  */
@@ -206,10 +206,10 @@ HSA_API hsa_status_t hsa_amd_agent_iterate_memory_pools(
     hsa_agent_t agent, hsa_status_t (*callback)(hsa_amd_memory_pool_t memory_pool, void *data), void *data);
 
 /*
- * Allocates memory of a pool, as hsa_memory_allocate() does of a region.
+ * Allocates memory from a pool, as hsa_memory_allocate() does from a region.
  *     INVALID_ARGUMENT      size is 0, or ptr is NULL
  *     INVALID_MEMORY_POOL
- *     INVALID_ALLOCATION    size is above ALLOC_MAX_SIZE as the pool last told
+ *     INVALID_ALLOCATION    size is above ALLOC_MAX_SIZE as last reported
  *     OUT_OF_RESOURCES      the pool has no room for it now
  */
 HSA_API hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, size_t size, uint32_t flags,
@@ -218,7 +218,7 @@ HSA_API hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_p
 /* The same as hsa_memory_free(). */
 HSA_API hsa_status_t hsa_amd_memory_pool_free(void *ptr);
 
-/* Whether an agent can use memory of a pool. */
+/* The access of an agent to a pool. */
 typedef enum {
     HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED = 0,
     HSA_AMD_MEMORY_POOL_ACCESS_ALLOWED_BY_DEFAULT = 1,
@@ -233,7 +233,7 @@ typedef enum {
     HSA_AMD_LINK_INFO_TYPE_XGMI = 4
 } hsa_amd_link_info_type_t;
 
-/* A link between two nodes. 0 where it is not known. */
+/* A link between two nodes. Unknown values are 0. */
 typedef struct hsa_amd_memory_pool_link_info_s {
     uint32_t min_latency;   /* ns */
     uint32_t max_latency;   /* ns */
@@ -243,19 +243,19 @@ typedef struct hsa_amd_memory_pool_link_info_s {
     bool atomic_support_64bit;
     bool coherent_support;
     hsa_amd_link_info_type_t link_type;
-    uint32_t numa_distance; /* as the system's distance table has it: 10 is local */
+    uint32_t numa_distance; /* as in the system's distance table: 10 is local */
 } hsa_amd_memory_pool_link_info_t;
 
-/* What hsa_amd_agent_memory_pool_get_info() can tell. In brackets: the type of the value. */
+/* Attributes for hsa_amd_agent_memory_pool_get_info(). The type of the value is in brackets. */
 typedef enum {
     HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS = 0,        /* [hsa_amd_memory_pool_access_t] ALLOWED_BY_DEFAULT */
     HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS = 1, /* [uint32_t] 0 for the agent's own pools, else 1 */
-    /* [hsa_amd_memory_pool_link_info_t[NUM_LINK_HOPS]], but one, of zeros, for the agent's own pools */
+    /* [hsa_amd_memory_pool_link_info_t[NUM_LINK_HOPS]]; one, of zeros, for the agent's own pools */
     HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO = 2
 } hsa_amd_agent_memory_pool_info_t;
 
 /*
- * Tells a property of an agent and a pool together; value has room for its type. Makes no call.
+ * Returns a property of an agent and a pool together; value has room for its type. It does not call the broker.
  *     INVALID_ARGUMENT      value is NULL, or attribute is none of the above
  *     INVALID_AGENT
  *     INVALID_MEMORY_POOL
@@ -264,8 +264,8 @@ HSA_API hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_a
                                                         hsa_amd_agent_memory_pool_info_t attribute, void *value);
 
 /*
- * Lets agents use an allocation. CPU agents always can, so this only checks. Of virtual memory it gives the agents, in
- * addition to those that have access, reading and writing of the mapping at ptr and of all that follow without a gap.
+ * Lets agents use an allocation. CPU agents always can, so this only checks. If ptr is in a mapping, the agents may
+ * read and write it and all mappings that follow it without a gap; other agents keep their access.
  *     INVALID_ARGUMENT     num_agents is 0, agents or ptr is NULL, or flags is not NULL
  *     INVALID_AGENT        one of agents
  *     INVALID_ALLOCATION   ptr is not the address of an allocation or attached memory, nor in a mapping
@@ -274,7 +274,7 @@ HSA_API hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_
                                                  const uint32_t *flags, const void *ptr);
 
 /*
- * Whether an allocation could be moved to another pool. None can; see hsa_memory_assign_agent(). *result is false.
+ * Whether an allocation can migrate to another pool. *result becomes false: none can, see hsa_memory_assign_agent().
  *     INVALID_ARGUMENT      result is NULL
  *     INVALID_MEMORY_POOL
  *     OUT_OF_RESOURCES      both pools are valid
@@ -283,7 +283,7 @@ HSA_API hsa_status_t hsa_amd_memory_pool_can_migrate(hsa_amd_memory_pool_t src_m
                                                      hsa_amd_memory_pool_t dst_memory_pool, bool *result);
 
 /*
- * Would move an allocation to another pool. It never does.
+ * Migrates an allocation to another pool, which is never possible.
  *     INVALID_ARGUMENT      ptr is NULL, or flags is not 0
  *     INVALID_MEMORY_POOL
  *     OUT_OF_RESOURCES      the arguments are valid
@@ -293,34 +293,33 @@ HSA_API hsa_status_t hsa_amd_memory_migrate(const void *ptr, hsa_amd_memory_pool
 /* ------------------------------------------------------------------------------------- what is known of a pointer */
 
 typedef enum {
-    HSA_EXT_POINTER_TYPE_UNKNOWN = 0,       /* not of this runtime */
+    HSA_EXT_POINTER_TYPE_UNKNOWN = 0,       /* memory unknown to this runtime */
     HSA_EXT_POINTER_TYPE_HSA = 1,           /* allocated by region or pool */
-    HSA_EXT_POINTER_TYPE_LOCKED = 2,        /* the application's, registered or locked */
+    HSA_EXT_POINTER_TYPE_LOCKED = 2,        /* of the application, registered or locked */
     HSA_EXT_POINTER_TYPE_GRAPHICS = 3,      /* of hsa_amd_interop_map_buffer() */
     HSA_EXT_POINTER_TYPE_IPC = 4,           /* attached */
-    HSA_EXT_POINTER_TYPE_RESERVED_ADDR = 5, /* reserved addresses, nothing mapped */
+    HSA_EXT_POINTER_TYPE_RESERVED_ADDR = 5, /* reserved addresses without a mapping */
     HSA_EXT_POINTER_TYPE_HSA_VMEM = 6       /* a mapping in reserved addresses */
 } hsa_amd_pointer_type_t;
 
 typedef struct hsa_amd_pointer_info_s {
-    uint32_t size;               /* set by the caller, to sizeof; then to how many bytes of the struct were written */
-    hsa_amd_pointer_type_t type; /* UNKNOWN: all below is 0 */
-    void *agentBaseAddress;      /* where it begins, for agents: NULL for reserved addresses; of a mapping, ptr */
-    void *hostBaseAddress;       /* where it begins, for the process; of a mapping, ptr */
-    size_t sizeInBytes;          /* as asked for when it was allocated, attached, registered, mapped or reserved */
-    void *userData;              /* of hsa_amd_pointer_info_set_userdata(), or NULL */
-    hsa_agent_t agentOwner;      /* whose memory it is */
+    uint32_t size;               /* set to sizeof by the caller; becomes the number of bytes written */
+    hsa_amd_pointer_type_t type; /* if UNKNOWN, all members below are 0 */
+    void *agentBaseAddress;      /* start of the memory for agents: NULL for reserved addresses; ptr for a mapping */
+    void *hostBaseAddress;       /* start of the memory for the process; ptr for a mapping */
+    size_t sizeInBytes;          /* as requested when it was allocated, attached, registered, mapped or reserved */
+    void *userData;              /* from hsa_amd_pointer_info_set_userdata(), or NULL */
+    hsa_agent_t agentOwner;      /* the agent that has the memory */
     uint32_t global_flags;       /* hsa_amd_memory_pool_global_flag_t of its pool; see also hsa_ext_memoryd.h */
-    bool registered;             /* agents can use it: false for addresses reserved with ..._NO_REGISTER */
-    uint32_t alloc_flags;        /* hsa_amd_memory_pool_flag_t as given when it was allocated from a pool */
+    bool registered;             /* false for addresses reserved with ..._NO_REGISTER */
+    uint32_t alloc_flags;        /* hsa_amd_memory_pool_flag_t of the allocation from a pool */
 } hsa_amd_pointer_info_t;
 
 /*
- * What is at an address, any within it. The struct may grow at its end: of one that is smaller, as older headers have
- * it, the part that is there is written; of one that is larger, what is known here. If alloc, num_agents_accessible and
- * accessible are not NULL, *accessible gets an array, made by alloc (which the caller frees its way), of the agents
- * that may use it; it is NULL when there are none. Calls the broker for memory that another process has made, the first
- * time.
+ * Describes the memory that contains an address. The struct may grow at its end: of a smaller one, from older headers,
+ * only its part is written; of a larger one, the part that is known here. If alloc, num_agents_accessible and
+ * accessible are not NULL, *accessible becomes an array of the agents with access, which alloc allocates and the caller
+ * frees; it is NULL if there are none. For memory that another process made, the first call asks the broker.
  *     INVALID_ARGUMENT   ptr or info is NULL, or info->size is 0
  *     OUT_OF_RESOURCES   alloc returned NULL
  */
@@ -328,20 +327,21 @@ HSA_API hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_
                                           uint32_t *num_agents_accessible, hsa_agent_t **accessible);
 
 /*
- * Sets what hsa_amd_pointer_info() tells as userData of what is around ptr.
+ * Sets the userData that hsa_amd_pointer_info() returns for the memory that contains ptr.
  *     INVALID_ARGUMENT   ptr is NULL, or nothing of this runtime is there
  */
 HSA_API hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata);
 
 /*
- * Called with the pointer that was registered, in the thread that frees, before its call returns, when what was there
- * is unknown to the runtime already; an allocation's memory can still be used then. It may call everything here.
+ * Called with the registered pointer, in the thread that frees, before its call returns. By then the runtime does not
+ * know the memory any more; the memory of an allocation can still be accessed. The callback may call all functions
+ * here.
  */
 typedef void (*hsa_amd_deallocation_callback_t)(void *ptr, void *user_data);
 
 /*
- * Has a callback called when the allocation around ptr is freed, attached memory detached for the last time, or a
- * mapping unmapped; any number of them, in the order of registration.
+ * Registers a callback for when the allocation that contains ptr is freed, attached memory is detached for the last
+ * time, or a mapping is unmapped. Any number of them are called in the order of registration.
  *     INVALID_ARGUMENT     ptr or callback is NULL
  *     INVALID_ALLOCATION   ptr is in nothing of the kind
  */
@@ -349,7 +349,7 @@ HSA_API hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_d
                                                             void *user_data);
 
 /*
- * Undoes that, once.
+ * Undoes one registration.
  *     INVALID_ARGUMENT   ptr or callback is NULL, or they were not registered together
  */
 HSA_API hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback);
@@ -357,17 +357,17 @@ HSA_API hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd
 /* ------------------------------------------------------------------------------------------- filling and copying */
 
 /*
- * Writes `value` count times, into memory of this runtime that holds so much from ptr on.
+ * Writes `value` count times from ptr on, into memory of this runtime.
  *     INVALID_ARGUMENT     ptr is NULL or no multiple of 4, or the memory may not be written, as for hsa_memory_copy()
  *     INVALID_ALLOCATION   a part of the range is in no allocation, attached memory, mapping or registered range
  */
 HSA_API hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count);
 
 /*
- * Copies as hsa_memory_copy() does, in a thread that ends with it, after all dep_signals are 0, and then counts
- * completion_signal down by 1. It is set to -1 instead if the copy failed: what hsa_memory_copy() refuses, or a signal
- * to wait for became negative or was destroyed. Returns before it is done. The agents say whose memory it is. The last
- * hsa_shut_down() waits for copies that have begun.
+ * Copies like hsa_memory_copy() in a thread of its own, after all dep_signals are 0, and then decrements
+ * completion_signal. It sets the signal to -1 instead if the copy fails: hsa_memory_copy() would refuse it, or one of
+ * dep_signals becomes negative or is destroyed. It returns before the copy is done. The agents are those that have the
+ * memory. The last hsa_shut_down() waits for copies that have begun.
  *     INVALID_ARGUMENT   dst or src is NULL, or dep_signals does not go with num_dep_signals
  *     INVALID_AGENT
  *     INVALID_SIGNAL     completion_signal, or one of dep_signals
@@ -376,7 +376,7 @@ HSA_API hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent,
                                                hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
                                                const hsa_signal_t *dep_signals, hsa_signal_t completion_signal);
 
-/* Engines that copy, of GPUs; a bit each. */
+/* Copy engines of GPUs, one bit each. */
 typedef enum hsa_amd_sdma_engine_id {
     HSA_AMD_SDMA_ENGINE_0 = 0x1,
     HSA_AMD_SDMA_ENGINE_1 = 0x2,
@@ -397,8 +397,8 @@ typedef enum hsa_amd_sdma_engine_id {
 } hsa_amd_sdma_engine_id_t;
 
 /*
- * Copies as hsa_amd_memory_async_copy() does. There are no engines here, so it makes no difference which one is asked
- * for, nor force_copy_on_sdma.
+ * Copies like hsa_amd_memory_async_copy(). There are no engines here, so neither engine_id nor force_copy_on_sdma makes
+ * a difference.
  *     INVALID_ARGUMENT   likewise, or engine_id has not just one bit
  *     INVALID_AGENT
  *     INVALID_SIGNAL     completion_signal, or one of dep_signals
@@ -409,7 +409,7 @@ HSA_API hsa_status_t hsa_amd_memory_async_copy_on_engine(
     bool force_copy_on_sdma);
 
 /*
- * Which engines are free for copies from one agent to another: none, *engine_ids_mask is 0.
+ * Returns the engines that are free for copies between two agents: none, *engine_ids_mask becomes 0.
  *     INVALID_ARGUMENT    engine_ids_mask is NULL
  *     INVALID_AGENT
  *     OUT_OF_RESOURCES    the arguments are valid
@@ -418,7 +418,7 @@ HSA_API hsa_status_t hsa_amd_memory_copy_engine_status(hsa_agent_t dst_agent, hs
                                                        uint32_t *engine_ids_mask);
 
 /*
- * Which engines would be best for that: no preference, *recommended_ids_mask is 0.
+ * Returns the preferred engines for that: none, *recommended_ids_mask becomes 0.
  *     INVALID_ARGUMENT    recommended_ids_mask is NULL
  *     INVALID_AGENT
  */
@@ -432,7 +432,7 @@ typedef struct hsa_pitched_ptr_s {
     size_t slice;
 } hsa_pitched_ptr_t;
 
-/* From where to where; makes no difference here. */
+/* The direction of a copy; it makes no difference here. */
 typedef enum {
     hsaHostToHost = 0,
     hsaHostToDevice = 1,
@@ -442,9 +442,9 @@ typedef enum {
 
 /*
  * Copies a box of bytes, as hsa_amd_memory_async_copy() copies a range: range->x bytes of each of range->y rows of
- * range->z slices, from src at src_offset to dst at dst_offset, which count in bytes, rows and slices as well. The two
- * do not overlap. Bytes between the rows are left alone, and asked of nobody's permission. If a part of the range is 0,
- * nothing is copied, and completion_signal is counted down. All memory here is the host's, so every dir is welcome.
+ * range->z slices, from src at src_offset to dst at dst_offset, which also count in bytes, rows and slices. The two
+ * boxes do not overlap. Bytes between the rows are neither accessed nor checked. If a dimension of the range is 0,
+ * nothing is copied, and completion_signal is decremented. All memory is the host's, so every dir is accepted.
  *     INVALID_ARGUMENT   dst, dst_offset, src, src_offset or range is NULL; dep_signals does not go with
  *                        num_dep_signals; dir is none; base, pitch or slice of dst or src is no multiple of 4; the
  *                        range is wider than a pitch, or a slice that is not 0 has fewer rows; range->z is above 1
@@ -457,17 +457,17 @@ HSA_API hsa_status_t hsa_amd_memory_async_copy_rect(
     const hsa_dim3_t *src_offset, const hsa_dim3_t *range, hsa_agent_t copy_agent, hsa_amd_copy_direction_t dir,
     uint32_t num_dep_signals, const hsa_signal_t *dep_signals, hsa_signal_t completion_signal);
 
-/* When a copy began and ended, in ticks of HSA_SYSTEM_INFO_TIMESTAMP. */
+/* The start and end of a copy, in ticks of HSA_SYSTEM_INFO_TIMESTAMP. */
 typedef struct hsa_amd_profiling_async_copy_time_s {
     uint64_t start;
     uint64_t end;
 } hsa_amd_profiling_async_copy_time_t;
 
-/* Whether copies of the process that are asked for from now on are timed. */
+/* Sets whether copies are timed that this process requests from now on. */
 HSA_API hsa_status_t hsa_amd_profiling_async_copy_enable(bool enable);
 
 /*
- * When the last copy was made that was timed and has counted the signal down.
+ * Returns the time of the last timed copy that has decremented the signal.
  *     INVALID_ARGUMENT   time is NULL
  *     INVALID_SIGNAL
  *     ERROR              there was none
@@ -476,10 +476,10 @@ HSA_API hsa_status_t hsa_amd_profiling_get_async_copy_time(hsa_signal_t signal,
                                                            hsa_amd_profiling_async_copy_time_t *time);
 
 /*
- * Lets agents use memory that the application allocated. CPU agents always can: it becomes known as by
- * hsa_memory_register(), and *agent_ptr is host_ptr. num_agent 0 = all. Locked again, the very same range is unlocked
- * as often. A range that overlaps others which are locked or registered can be locked too: hsa_amd_pointer_info() goes
- * on telling of those.
+ * Lets agents use memory that the application allocated. CPU agents always can: the memory becomes known as with
+ * hsa_memory_register(), and *agent_ptr becomes host_ptr. num_agent 0 means all agents. If exactly the same range is
+ * locked several times, it must be unlocked as often. A range that overlaps locked or registered ones can be locked
+ * too: hsa_amd_pointer_info() continues to report those.
  *     INVALID_ARGUMENT   host_ptr or agent_ptr is NULL, size is 0, agents does not go with num_agent, or a part of the
  *                        range is memory of this runtime, or reserved by it, and a part is not
  *     INVALID_AGENT      one of agents
@@ -488,7 +488,7 @@ HSA_API hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_
                                          void **agent_ptr);
 
 /*
- * Likewise, with the properties of a pool.
+ * The same, with the properties of a pool.
  *     INVALID_ARGUMENT      likewise, or flags is not 0
  *     INVALID_AGENT
  *     INVALID_MEMORY_POOL
@@ -496,30 +496,31 @@ HSA_API hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_
 HSA_API hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
                                                  hsa_amd_memory_pool_t pool, uint32_t flags, void **agent_ptr);
 
-/* Undoes that, for the address that was locked. Of any other, and of NULL, there is nothing to undo: SUCCESS. */
+/* Unlocks the range of that address. For other addresses, and NULL, it does nothing and returns SUCCESS. */
 HSA_API hsa_status_t hsa_amd_memory_unlock(void *host_ptr);
 
 /* ------------------------------------------------------------------------------ sharing allocations with processes */
 
-/* What lets a process attach an allocation: 32 opaque bytes, memoryd's token of it. Compare, copy and send them. */
+/* A handle with which a process attaches an allocation: 32 opaque bytes, memoryd's token. They can be compared, copied
+ * and sent. */
 typedef struct hsa_amd_ipc_memory_s {
     uint32_t handle[8];
 } hsa_amd_ipc_memory_t;
 
 /*
- * Gives the handle of an allocation: the same bytes each time, and of no other allocation ever. Every process of the
- * machine that has them may attach it, as long as it exists: until it is freed and detached everywhere.
- * memclient_open_token() takes the bytes too.
+ * Returns the handle of an allocation: the same bytes each time, which are never those of another allocation. Every
+ * process of the machine that has them can attach the allocation as long as it exists: until it is freed and detached
+ * everywhere. memclient_open_token() accepts the bytes too.
  *     INVALID_ARGUMENT   ptr or handle is NULL, ptr is not the address of an allocation, or len neither its size as
  *                        asked for nor that rounded up to pages
  */
 HSA_API hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle);
 
 /*
- * Maps the allocation, at the address that it has in the other process if nothing else is there here, and reading and
- * writing as the token grants. Attached again, also by another handle of it, it is the same address, and is detached as
- * often. What this process made by HSA itself is attached elsewhere. A handle made by memclient_share() works too.
- * num_agents 0 = all.
+ * Maps the allocation, at its address in the other process if that is free here, with the access that the token grants.
+ * Attaching it again, even by another handle of it, returns the same address, which must be detached as often. Memory
+ * that this process made through HSA itself is attached at another address. Handles of memclient_share() work too.
+ * num_agents 0 means all agents.
  *     INVALID_ARGUMENT   handle or mapped_ptr is NULL, mapping_agents is NULL and num_agents is not 0, the handle is
  *                        not valid or no longer so, or len is not the allocation's
  *     INVALID_AGENT      one of mapping_agents
@@ -528,7 +529,7 @@ HSA_API hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handl
                                                const hsa_agent_t *mapping_agents, void **mapped_ptr);
 
 /*
- * Undoes that.
+ * Detaches memory.
  *     INVALID_ARGUMENT   mapped_ptr is NULL or not the address of attached memory
  */
 HSA_API hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr);
@@ -544,27 +545,28 @@ typedef enum hsa_amd_dma_buf_mapping_type_s {
 } hsa_amd_dma_buf_mapping_type_t;
 
 /*
- * A descriptor of the memory in which [ptr, ptr + size) lies, and where in it ptr is. It is memoryd's shareable handle
- * of the memory (a memfd, which can be mapped and imported, not a dma-buf of the kernel), keeps the contents alive, and
- * is the caller's to close.
+ * Returns a descriptor of the memory that contains [ptr, ptr + size), and the offset of ptr in it. It is memoryd's
+ * shareable handle of the memory: a memfd, which can be mapped and imported, not a dma-buf of the kernel. It keeps the
+ * contents alive, and the caller closes it.
  *     INVALID_ARGUMENT     ptr, dmabuf or offset is NULL, or size is 0
  *     INVALID_ALLOCATION   the range is not in one allocation or mapping
  */
 HSA_API hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf, uint64_t *offset);
 
-/* Likewise. flags is a hsa_amd_dma_buf_mapping_type_t, which makes no difference here. */
+/* The same. flags is a hsa_amd_dma_buf_mapping_type_t, which makes no difference here. */
 HSA_API hsa_status_t hsa_amd_portable_export_dmabuf_v2(const void *ptr, size_t size, int *dmabuf, uint64_t *offset,
                                                        uint64_t flags);
 
 /*
- * Closes such a descriptor; close() does it too.
+ * Closes such a descriptor, as close() does.
  *     RESOURCE_FREE   it is no open descriptor
  */
 HSA_API hsa_status_t hsa_amd_portable_close_dmabuf(int dmabuf);
 
 /*
- * Maps the memory of a descriptor: of hsa_amd_portable_export_dmabuf() or another shareable handle of memoryd. *size is
- * all of it, *ptr where. There is no metadata: *metadata_size is 0 and *metadata NULL, if they are asked for.
+ * Maps the memory of a descriptor: of hsa_amd_portable_export_dmabuf(), or another shareable handle of memoryd. *size
+ * and *ptr become those of the whole memory. There is no metadata: *metadata_size becomes 0 and *metadata NULL, if they
+ * are not NULL.
  *     INVALID_ARGUMENT     num_agents is 0, agents, size or ptr is NULL, flags is not 0, or it is no open descriptor
  *     INVALID_AGENT        one of agents
  *     INVALID_ALLOCATION   it is no descriptor of memoryd's memory
@@ -573,57 +575,57 @@ HSA_API hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t
                                                 uint32_t flags, size_t *size, void **ptr, size_t *metadata_size,
                                                 const void **metadata);
 
-/* Undoes that. NULL and other addresses are ignored: SUCCESS. */
+/* Unmaps it. NULL and other addresses are ignored, with SUCCESS. */
 HSA_API hsa_status_t hsa_amd_interop_unmap_buffer(void *ptr);
 
 /* ------------------------------------------------------------------------------------------------- virtual memory */
 
 /*
- * Addresses, memory and permissions on their own: a range of addresses is reserved, memory is created as a *handle*,
- * handles are mapped into the range, and agents are given access to mappings. All sizes, offsets and addresses are
- * multiples of the page size.
+ * Addresses, memory and access are separate: a program reserves a range of addresses, creates memory as a *handle*,
+ * maps handles into the range, and gives agents access to mappings. All sizes, offsets and addresses are multiples of
+ * the page size.
  *
- * A handle counts its references (create, import and retain: 1 each; release takes 1) and its mappings. Its memory is
- * freed when both are 0, in this process; other processes that imported it and descriptors of it keep it on their own.
+ * A handle counts its references (create, import and retain add one; release drops one) and its mappings. This process
+ * frees its memory when both are 0. Descriptors, and other processes that imported it, keep it independently.
  */
 typedef struct hsa_amd_vmem_alloc_handle_s {
     uint64_t handle;
 } hsa_amd_vmem_alloc_handle_t;
 
 typedef enum {
-    MEMORY_TYPE_NONE = 0,  /* on the pool's node if it has room, else on another one */
-    MEMORY_TYPE_PINNED = 1 /* on the pool's node or not at all */
+    MEMORY_TYPE_NONE = 0,  /* on the pool's node if it has room, else on another */
+    MEMORY_TYPE_PINNED = 1 /* only on the pool's node */
 } hsa_amd_memory_type_t;
 
-/* What an agent may do with a mapping. */
+/* The access of an agent to a mapping. */
 typedef struct hsa_amd_memory_access_desc_s {
     hsa_access_permission_t permissions;
     hsa_agent_t agent_handle;
 } hsa_amd_memory_access_desc_t;
 
 typedef enum hsa_amd_vmem_address_reserve_flag_s {
-    HSA_AMD_VMEM_ADDRESS_NO_REGISTER = 1 /* hsa_amd_pointer_info() tells it; no other difference here */
+    HSA_AMD_VMEM_ADDRESS_NO_REGISTER = 1 /* only reported by hsa_amd_pointer_info() */
 } hsa_amd_vmem_address_reserve_flag_t;
 
 /*
- * Reserves addresses; they take no memory, whatever their size, and are inaccessible. `address` is a wish, 0 = none; if
- * it cannot be had, the range is elsewhere, aligned to 2 MiB if it is as large as that. Ranges are kept free in all
- * processes of the machine, except that one outside of memoryd's arena, or made when the arena is full, is this
- * process's alone. flags: unknown ones are ignored. The range is given back with hsa_amd_vmem_address_free().
+ * Reserves addresses. They take no memory, whatever their size, and are inaccessible. `address` is only a request, 0
+ * for none; if it is not available, the range is elsewhere, aligned to 2 MiB from a size of 2 MiB on. All processes of
+ * the machine keep the range free, unless it is outside of memoryd's arena or the arena is full: then only this process
+ * does. flags: unknown ones are ignored. hsa_amd_vmem_address_free() gives the range back.
  *     INVALID_ARGUMENT   va is NULL, or size is 0 or no multiple of the page size
  *     OUT_OF_RESOURCES   the kernel has no such range of addresses left
  */
 HSA_API hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64_t address, uint64_t flags);
 
 /*
- * Likewise, aligned: a power of two, not less than the page size; 0 = as above.
+ * The same with an alignment: a power of two, at least the page size; 0: as above.
  *     INVALID_ARGUMENT   likewise, or the alignment is none
  */
 HSA_API hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address,
                                                         uint64_t alignment, uint64_t flags);
 
 /*
- * Gives a reserved range back, the whole of it.
+ * Gives a whole reserved range back.
  *     INVALID_ARGUMENT     va is NULL, or size is not what was reserved
  *     INVALID_ALLOCATION   va is not the start of a reserved range
  *     RESOURCE_FREE        something is mapped in it; also if its handle was released
@@ -631,10 +633,10 @@ HSA_API hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, 
 HSA_API hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size);
 
 /*
- * Creates memory of a pool, zeroed and committed, with one reference. flags are ignored.
+ * Creates memory from a pool, zeroed and committed, with one reference. flags are ignored.
  *     INVALID_ARGUMENT     memory_handle is NULL, size is 0 or no multiple of the pool's granule, type is none, or
  *                          the pool is not valid
- *     INVALID_ALLOCATION   size is above ALLOC_MAX_SIZE as the pool last told, or the pool (a region's handle) is none
+ *     INVALID_ALLOCATION   size is above ALLOC_MAX_SIZE as last reported, or the pool (a region's handle) is none
  *                          that can be allocated from
  *     OUT_OF_RESOURCES     there is no room for it now
  */
@@ -642,16 +644,16 @@ HSA_API hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t pool, size
                                                 uint64_t flags, hsa_amd_vmem_alloc_handle_t *memory_handle);
 
 /*
- * Takes a reference away. Mappings stay; without references the handle is not valid any more, until
- * hsa_amd_vmem_retain_alloc_handle() gives it one again.
+ * Drops a reference. Mappings stay. Without references the handle is invalid, until hsa_amd_vmem_retain_alloc_handle()
+ * adds one.
  *     INVALID_ALLOCATION   the handle is not valid
  */
 HSA_API hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_handle);
 
 /*
  * Maps [in_offset, in_offset + size) of a handle at va, inside of one reserved range. No agent has access until
- * hsa_amd_vmem_set_access(). A handle may be mapped any number of times, in parts, each with permissions of its own.
- * flags are ignored. Makes no call to the broker if the handle is mapped in this process or was used lately.
+ * hsa_amd_vmem_set_access(). A handle may be mapped any number of times, in parts, each with its own access. flags are
+ * ignored. It does not call the broker if the handle is mapped in this process or was used recently.
  *     INVALID_ARGUMENT   va is NULL; size is 0 or reaches beyond the handle's end; va, size or in_offset is no multiple
  *                        of the page size; the range is not inside of one reserved range, or something is mapped in
  *                        it; or the handle is not valid
@@ -661,18 +663,18 @@ HSA_API hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset,
 
 /*
  * Unmaps one mapping, or several whole ones that follow each other without a gap. The addresses stay reserved. Memory
- * that no reference is left of is freed.
+ * without references and mappings is freed.
  *     INVALID_ARGUMENT     va is NULL, or size is 0 or no multiple of the page size
  *     INVALID_ALLOCATION   no mapping begins at va, or the range has a gap or ends inside of a mapping
  */
 HSA_API hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size);
 
 /*
- * Gives agents access to one mapping, or to several whole ones that follow each other without a gap. What the process
- * may do with them is what any agent may; the last entry counts where an agent is there twice. Makes no call.
+ * Gives agents access to one mapping, or to several whole ones that follow each other without a gap. The process has
+ * the access of all agents together. If an agent is listed twice, the last entry counts. It does not call the broker.
  *
- * In the document profile, the list replaces the former one of each mapping: agents that are not in it have no access
- * any more. In the rocr profile, agents that are not in it keep what they have.
+ * In the document profile, the list replaces the previous one of each mapping: other agents lose their access. In the
+ * rocr profile, other agents keep it.
  *     INVALID_ARGUMENT     va or desc is NULL, size is 0 or no multiple of the page size, desc_cnt is 0, a permission
  *                          is none, the range is not inside of one reserved range, or an agent is to write to memory
  *                          that was imported by a descriptor for reading only, or is published
@@ -683,10 +685,11 @@ HSA_API hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_am
                                              size_t desc_cnt);
 
 /*
- * What an agent may do with the mapping around va. Makes no call. *perms is NONE if the call fails.
+ * Returns the access of an agent to the mapping that contains va. It does not call the broker. If it fails, *perms
+ * becomes NONE.
  *
- * In the document profile, it is an error to ask for an agent that was not in the list of the mapping's last
- * hsa_amd_vmem_set_access(). In the rocr profile the answer is NONE.
+ * An agent that was not in the list of the mapping's last hsa_amd_vmem_set_access() is an error in the document
+ * profile. In the rocr profile its access is NONE.
  *     INVALID_ARGUMENT     va or perms is NULL
  *     INVALID_AGENT
  *     INVALID_ALLOCATION   nothing is mapped there, or as above
@@ -694,9 +697,9 @@ HSA_API hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_am
 HSA_API hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, hsa_agent_t agent_handle);
 
 /*
- * A descriptor of a handle's memory, a new one each time, which is the caller's to close and close-on-exec. It can be
- * sent to other processes, and keeps the memory alive, as handles do. memclient_import_fd() takes it too. Handles that
- * were imported can be exported. flags are ignored. *dmabuf_fd is -1 if the call fails.
+ * Returns a new descriptor of a handle's memory, which is close-on-exec and which the caller closes. It can be sent to
+ * other processes, and keeps the memory alive, as handles do. memclient_import_fd() accepts it too. Imported handles
+ * can be exported. flags are ignored. If it fails, *dmabuf_fd becomes -1.
  *     INVALID_ARGUMENT     dmabuf_fd is NULL
  *     INVALID_ALLOCATION   the handle is not valid
  */
@@ -704,22 +707,22 @@ HSA_API hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_am
                                                           uint64_t flags);
 
 /*
- * A handle of the memory of such a descriptor, or of one that memclient_export_fd() made, with one reference. The
- * descriptor stays the caller's. Memory that this process has a handle of gets the same handle, one reference more.
+ * Returns a handle, with one reference, of the memory of such a descriptor, or of one of memclient_export_fd(). The
+ * caller keeps the descriptor. If this process has a handle of the memory already, that handle gets the reference.
  *     INVALID_ARGUMENT     handle is NULL, or dmabuf_fd is negative
  *     INVALID_ALLOCATION   it is no descriptor of memoryd's memory
  */
 HSA_API hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_alloc_handle_t *handle);
 
 /*
- * The handle of what is mapped at an address, any within a mapping, with one reference more.
+ * Returns the handle of the mapping that contains an address, and adds a reference to it.
  *     INVALID_ARGUMENT     memory_handle or addr is NULL
  *     INVALID_ALLOCATION   nothing is mapped there
  */
 HSA_API hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memory_handle, void *addr);
 
 /*
- * How a handle was created; also in a process that imported it, where the pool is the standard one of its node.
+ * Returns how a handle was created. In a process that imported it, the pool is the standard one of its node.
  *     INVALID_ARGUMENT     pool or type is NULL
  *     INVALID_ALLOCATION   the handle is not valid
  */
@@ -729,16 +732,16 @@ HSA_API hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_
 
 /* --------------------------------------------------------------------------------- attributes of ordinary memory */
 
-/* How memory is kept coherent. */
+/* Coherence of memory. */
 typedef enum hsa_amd_svm_model_s {
     HSA_AMD_SVM_GLOBAL_FLAG_FINE_GRAINED = 0,
     HSA_AMD_SVM_GLOBAL_FLAG_COARSE_GRAINED = 1,
-    HSA_AMD_SVM_GLOBAL_FLAG_INDETERMINATE = 2 /* an answer only: some of it so, some so */
+    HSA_AMD_SVM_GLOBAL_FLAG_INDETERMINATE = 2 /* only returned: the range is mixed */
 } hsa_amd_svm_model_t;
 
 /*
- * What can be said of ranges of memory. In brackets: the type of the value, and what it is of memory of which nothing
- * was said. set and get: where it may be used.
+ * Attributes of ranges of memory. In brackets: the type of the value. After it: the value where none was set. set and
+ * get: where the attribute may be used.
  */
 typedef enum hsa_amd_svm_attribute_s {
     HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG = 0,           /* set, get [hsa_amd_svm_model_t] FINE_GRAINED */
@@ -755,16 +758,16 @@ typedef enum hsa_amd_svm_attribute_s {
     HSA_AMD_SVM_ATTRIB_ACCESS_QUERY = 0x203 /* get [hsa_agent_t] the attribute becomes AGENT_ACCESSIBLE */
 } hsa_amd_svm_attribute_t;
 
-/* An attribute and its value, of which the bits are those of its type. */
+/* An attribute and its value, in the representation of its type. */
 typedef struct hsa_amd_svm_attribute_pair_s {
     uint64_t attribute;
     uint64_t value;
 } hsa_amd_svm_attribute_pair_t;
 
 /*
- * Says something of all pages that a range touches, of whatever memory. It is for agents with memory of their own:
- * CPUs can use all memory as it is, so nothing is done but to tell it again. It is forgotten with the last
- * hsa_shut_down(), not when the memory goes.
+ * Sets attributes of all pages that a range touches, whatever memory it is. They are for agents with their own memory:
+ * CPUs can use all memory as it is, so the attributes are only stored. They are dropped by the last hsa_shut_down(),
+ * not when the memory is freed.
  *     INVALID_ARGUMENT         ptr or attribute_list is NULL, size or attribute_count is 0, the range is beyond all
  *                              memory, or an attribute, or its value, is none that can be set
  *     INVALID_AGENT            as a value
@@ -774,8 +777,8 @@ HSA_API hsa_status_t hsa_amd_svm_attributes_set(void *ptr, size_t size, hsa_amd_
                                                 size_t attribute_count);
 
 /*
- * What was said of all pages that a range touches: the value of each attribute in the list. Where it is not the same
- * everywhere: INDETERMINATE, 0, false, of granularities the smallest. ACCESS_QUERY has an agent as its value.
+ * Returns the attributes of all pages that a range touches: the value of each attribute in the list. Where it varies,
+ * it is INDETERMINATE, 0 or false, or the smallest granularity. The value of ACCESS_QUERY is an agent.
  *     INVALID_ARGUMENT   likewise, or an attribute is none that can be asked for
  *     INVALID_AGENT      as a value
  */
@@ -783,9 +786,9 @@ HSA_API hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_
                                                 size_t attribute_count);
 
 /*
- * Would move memory to an agent, after all dep_signals are 0. CPUs use memory where it is, so nothing is moved; that it
- * was asked for, HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION tells at once. Then completion_signal, unless it is 0, is counted
- * down by 1, or set to -1, as by hsa_amd_memory_async_copy().
+ * Moves memory to an agent, after all dep_signals are 0. CPUs use memory where it is, so nothing moves;
+ * HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION reports the request immediately. Then completion_signal, unless it is 0, is
+ * decremented or set to -1, as by hsa_amd_memory_async_copy().
  *     INVALID_ARGUMENT   ptr is NULL, size is 0, the range is beyond all memory, or dep_signals does not go with
  *                        num_dep_signals
  *     INVALID_AGENT
@@ -796,41 +799,41 @@ HSA_API hsa_status_t hsa_amd_svm_prefetch_async(void *ptr, size_t size, hsa_agen
 
 /* -------------------------------------------------------------------------------------------------------- signals */
 
-/* Properties of a signal; a bit mask. */
+/* Properties of a signal; a mask. */
 typedef enum {
     HSA_AMD_SIGNAL_AMD_GPU_ONLY = 1, /* makes no difference here */
-    HSA_AMD_SIGNAL_IPC = 2           /* hsa_amd_ipc_signal_create() takes it */
+    HSA_AMD_SIGNAL_IPC = 2           /* for hsa_amd_ipc_signal_create() */
 } hsa_amd_signal_attribute_t;
 
 /*
- * Makes a signal as hsa_signal_create() does, with properties.
+ * Creates a signal like hsa_signal_create(), with properties.
  *     INVALID_ARGUMENT   likewise, or attributes has an unknown bit
  *     INVALID_AGENT      likewise
  */
 HSA_API hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
                                            const hsa_agent_t *consumers, uint64_t attributes, hsa_signal_t *signal);
 
-/* What lets a process attach a signal: 32 opaque bytes. */
+/* A handle with which a process attaches a signal: 32 opaque bytes. */
 typedef hsa_amd_ipc_memory_t hsa_amd_ipc_signal_t;
 
 /*
- * Gives the handle of a signal made with HSA_AMD_SIGNAL_IPC. Other processes may attach it as long as it exists: until
- * it is destroyed everywhere.
+ * Returns the handle of a signal that was created with HSA_AMD_SIGNAL_IPC. Other processes may attach it as long as it
+ * exists: until it is destroyed everywhere.
  *     INVALID_ARGUMENT   handle is NULL, or the signal was made without HSA_AMD_SIGNAL_IPC
  *     INVALID_SIGNAL
  */
 HSA_API hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t signal, hsa_amd_ipc_signal_t *handle);
 
 /*
- * A signal of this process that is the same one. It ends with hsa_signal_destroy() in each process on its own.
+ * Returns a signal of this process for the same value. Each process ends its own by hsa_signal_destroy().
  *     INVALID_ARGUMENT   handle or signal is NULL, or the handle is not valid or no longer so
  */
 HSA_API hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handle, hsa_signal_t *signal);
 
 /*
- * Where the value of a signal is, for programs that read and change it with atomic instructions of their own; as long
- * as the signal is there. Such changes wake nobody: those who wait for this signal look every half a millisecond from
- * now on, in every process.
+ * Returns the address of a signal's value, for programs that read and change it by atomic instructions. It is valid as
+ * long as the signal. Such changes wake nobody: in every process, waits for this signal now check it every half
+ * millisecond.
  *     INVALID_ARGUMENT   value_ptr is NULL, or the signal was made without HSA_AMD_SIGNAL_AMD_GPU_ONLY and
  *                        HSA_AMD_SIGNAL_IPC
  *     INVALID_SIGNAL
@@ -838,34 +841,34 @@ HSA_API hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *handl
 HSA_API hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t signal, volatile hsa_signal_value_t **value_ptr);
 
 /*
- * Waits until any of several signals meets its condition, or about timeout_hint ticks are over; conds and values have
- * an item for each. Returns its index, and in *satisfying_value, unless that is NULL, the value that met it. Handles
- * that are no signals are left out. UINT32_MAX: the time is over, none of them is a signal, one was destroyed
- * meanwhile, a condition is none, or there is no memory.
+ * Waits until any of several signals meets its condition, or about timeout_hint ticks have passed; conds and values
+ * have an element for each signal. Returns the index of the signal, and the value that met the condition in
+ * *satisfying_value, unless that is NULL. Handles that are no signals are ignored. UINT32_MAX: the time has passed,
+ * there is no signal in the list, one was destroyed, a condition is invalid, or memory is short.
  */
 HSA_API uint32_t hsa_amd_signal_wait_any(uint32_t signal_count, hsa_signal_t *signals, hsa_signal_condition_t *conds,
                                          hsa_signal_value_t *values, uint64_t timeout_hint,
                                          hsa_wait_state_t wait_hint, hsa_signal_value_t *satisfying_value);
 
 /*
- * Waits until all of them have met theirs, be it one after the other. Returns 0, and in satisfying_values, unless that
- * is NULL, an item for each: the value that met its condition. Handles that are no signals have met theirs with 0.
- * UINT32_MAX: likewise, but not if none of them is a signal; nothing is written.
+ * Waits until all of them have met their conditions, not necessarily at the same time. Returns 0 and, unless
+ * satisfying_values is NULL, an element for each signal in it: the value that met the condition. Handles that are no
+ * signals count as met, with the value 0. UINT32_MAX: as above, except if there is no signal in the list; nothing is
+ * written.
  */
 HSA_API uint32_t hsa_amd_signal_wait_all(uint32_t signal_count, hsa_signal_t *signals, hsa_signal_condition_t *conds,
                                          hsa_signal_value_t *values, uint64_t timeout_hint,
                                          hsa_wait_state_t wait_hint, hsa_signal_value_t *satisfying_values);
 
-/* Called with the value that met the condition. True: it is to be called again, when the condition is met again or
- * still is. */
+/* Called with the value that met the condition. True: call it again, when the condition is met again or still is. */
 typedef bool (*hsa_amd_signal_handler)(hsa_signal_value_t value, void *arg);
 
 /*
- * Has a function called when a signal meets a condition; any number of them, each on its own. One thread of the process
- * calls them all, one after the other and with no lock held. It begins with the first such call, and ends with the last
- * hsa_shut_down(), which waits for the function that is being called, unless that has called it; so a function must not
- * call hsa_init() while another thread shuts down. That of a signal that was destroyed is not called any more, but may
- * be running yet. The child of a fork() has none.
+ * Registers a function that is called when a signal meets a condition. Any number of them are independent. One thread
+ * of the process calls all of them, one after the other, without holding a lock. It starts with the first such call and
+ * ends with the last hsa_shut_down(), which waits for the function that is being called, unless that function called
+ * it; so a function must not call hsa_init() while another thread shuts down. If a signal is destroyed, its function is
+ * not called any more, but may still be running. The child of a fork() has no such functions.
  *     INVALID_ARGUMENT   handler is NULL, or cond is no condition
  *     INVALID_SIGNAL
  */
@@ -873,7 +876,7 @@ HSA_API hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signa
                                                   hsa_signal_value_t value, hsa_amd_signal_handler handler, void *arg);
 
 /*
- * Has a function called once, soon, by the same thread.
+ * Makes the same thread call a function once, soon.
  *     INVALID_ARGUMENT   callback is NULL
  */
 HSA_API hsa_status_t hsa_amd_async_function(void (*callback)(void *arg), void *arg);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AMD's extensions of HSA that are about GPUs and other devices: packets, queues, events, profiling. hsa_ext_amd.h
- * includes this.
+ * AMD's extensions of HSA that concern GPUs and other devices: packets, queues, events, profiling. hsa_ext_amd.h
+ * includes this file.
  *
- * There are none of these here. As in hsa_kernels.h, the types are for programs that have places for them, and the
- * functions refuse, so that such programs link.
+ * There are no such devices here. As in hsa_kernels.h, the types let programs compile that have members of them, and
+ * the functions let programs link. Each function checks its arguments and fails.
  */
 #ifndef HSA_RUNTIME_EXT_AMD_GPU_H_
 #define HSA_RUNTIME_EXT_AMD_GPU_H_
@@ -28,7 +28,7 @@ typedef struct hsa_amd_packet_header_s {
     uint8_t reserved;
 } hsa_amd_vendor_packet_header_t;
 
-/* Waits until a signal's value, of which mask selects the bits, meets a condition. */
+/* Waits until the bits of a signal's value that mask selects meet a condition. */
 typedef struct hsa_amd_barrier_value_packet_s {
     hsa_amd_vendor_packet_header_t header;
     uint32_t reserved0;
@@ -128,7 +128,7 @@ typedef enum {
 } hsa_queue_info_attribute_t;
 
 /*
- * Would choose the compute units of a queue, or tell them.
+ * Would set or return the compute units of a queue.
  *     INVALID_ARGUMENT   queue is NULL, num_cu_mask_count is no multiple of 32, or cu_mask is NULL where it is needed
  *     INVALID_QUEUE
  */
@@ -137,21 +137,21 @@ HSA_API hsa_status_t hsa_amd_queue_cu_set_mask(const hsa_queue_t *queue, uint32_
 HSA_API hsa_status_t hsa_amd_queue_cu_get_mask(const hsa_queue_t *queue, uint32_t num_cu_mask_count, uint32_t *cu_mask);
 
 /*
- * Would set how urgent a queue is.
+ * Would set the priority of a queue.
  *     INVALID_ARGUMENT   queue is NULL
  *     INVALID_QUEUE
  */
 HSA_API hsa_status_t hsa_amd_queue_set_priority(hsa_queue_t *queue, hsa_amd_queue_priority_t priority);
 
 /*
- * Would tell a property of a queue.
+ * Would return a property of a queue.
  *     INVALID_ARGUMENT   queue or value is NULL
  *     INVALID_QUEUE
  */
 HSA_API hsa_status_t hsa_amd_queue_get_info(hsa_queue_t *queue, hsa_queue_info_attribute_t attribute, void *value);
 
 /*
- * Would give a queue that others may use as well. callback would be called with data when something happens to it.
+ * Would return a queue that others may use as well, and call callback with data for its events.
  *     INVALID_ARGUMENT         queue is NULL
  *     INVALID_AGENT
  *     INVALID_QUEUE_CREATION   the arguments are valid
@@ -162,7 +162,7 @@ HSA_API hsa_status_t hsa_amd_counted_queue_acquire(
     hsa_queue_t **queue);
 
 /*
- * Would give it back.
+ * Would release it.
  *     INVALID_ARGUMENT   queue is NULL
  *     INVALID_QUEUE
  */
@@ -177,7 +177,7 @@ HSA_API hsa_status_t hsa_amd_agent_set_async_scratch_limit(hsa_agent_t agent, si
 
 /* ----------------------------------------------------------------------------------------------------------- events */
 
-/* What may happen to a GPU. */
+/* Events of a GPU. */
 typedef enum hsa_amd_event_type_s {
     HSA_AMD_GPU_MEMORY_FAULT_EVENT = 0,
     HSA_AMD_GPU_HW_EXCEPTION_EVENT = 1,
@@ -238,7 +238,7 @@ typedef struct hsa_amd_event_s {
 typedef hsa_status_t (*hsa_amd_system_event_callback_t)(const hsa_amd_event_t *event, void *data);
 
 /*
- * Has a function called, with data, when something happens to a GPU: so never.
+ * Registers a function for events of GPUs. There are no such events, so it is never called.
  *     INVALID_ARGUMENT   callback is NULL
  */
 HSA_API hsa_status_t hsa_amd_register_system_event_handler(hsa_amd_system_event_callback_t callback, void *data);
@@ -250,7 +250,7 @@ typedef struct hsa_amd_profiling_dispatch_time_s {
     uint64_t end;
 } hsa_amd_profiling_dispatch_time_t;
 
-/* What hsa_amd_enable_logging() would write down. */
+/* Subjects of hsa_amd_enable_logging(). */
 typedef enum hsa_amd_log_flag_s {
     HSA_AMD_LOG_FLAG_BLIT_KERNEL_PKTS = 0,
     HSA_AMD_LOG_FLAG_AQL = 0,
@@ -266,7 +266,7 @@ typedef enum hsa_amd_log_flag_s {
 HSA_API hsa_status_t hsa_amd_profiling_set_profiler_enabled(hsa_queue_t *queue, int enable);
 
 /*
- * Would tell when the kernel ran that counted a signal down, or what a tick of an agent's clock is in the system's.
+ * Would return the time of the kernel that decremented a signal, or convert a tick of an agent's clock to the system's.
  *     INVALID_ARGUMENT   time or system_tick is NULL
  *     INVALID_AGENT      always: it is no GPU
  */
@@ -276,7 +276,7 @@ HSA_API hsa_status_t hsa_amd_profiling_convert_tick_to_system_domain(hsa_agent_t
                                                                      uint64_t *system_tick);
 
 /*
- * Would record what a GPU does.
+ * Would record the activity of a GPU.
  *     INVALID_AGENT   always: it is no GPU
  */
 HSA_API hsa_status_t hsa_amd_spm_acquire(hsa_agent_t preferred_agent);
@@ -285,7 +285,7 @@ HSA_API hsa_status_t hsa_amd_spm_set_dest_buffer(hsa_agent_t preferred_agent, si
                                                  uint32_t *size_copied, void *dest, bool *is_data_loss);
 
 /*
- * Would write down what the runtime does with queues. It has none.
+ * Would log the queues of the runtime. It has none.
  *     NOT_SUPPORTED
  */
 HSA_API hsa_status_t hsa_amd_enable_logging(uint8_t *flags, void *file);
@@ -298,7 +298,7 @@ typedef enum hsa_amd_coherency_type_s {
 } hsa_amd_coherency_type_t;
 
 /*
- * Would tell or set how a GPU's fine-grained memory is kept coherent. That of CPUs is.
+ * Would return or set the coherence of a GPU's fine-grained memory. That of CPUs is always coherent.
  *     INVALID_ARGUMENT   type is NULL, or none
  *     INVALID_AGENT      always: it is no GPU
  */
@@ -315,7 +315,7 @@ __extension__ typedef struct hsa_amd_ais_file_handle_s {
 } hsa_amd_ais_file_handle_t;
 
 /*
- * Would copy between a file and a GPU's memory. For memory here, pread() and pwrite() do.
+ * Would copy between a file and a GPU's memory. For memory here, pread() and pwrite() do that.
  *     INVALID_ARGUMENT   devicePtr is NULL, or size is 0
  *     NOT_SUPPORTED
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images: none are offered, and no functions for them. This is what hsa_agent_get_info() can be asked about them, which
- * is passed as hsa_agent_info_t. hsa_ext_amd.h includes it.
+ * Images: there are none, and no functions for them. These attributes are for hsa_agent_get_info(), as
+ * hsa_agent_info_t. hsa_ext_amd.h includes this file.
  */
 #ifndef HSA_EXT_IMAGE_H
 #define HSA_EXT_IMAGE_H
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* In brackets: the type of the value, of which a CPU agent has 0 everywhere. [-]: it has none, INVALID_ARGUMENT. */
+/* In brackets: the type of the value, which is 0 for a CPU agent. [-]: CPU agents do not have it, INVALID_ARGUMENT. */
 enum {
     HSA_EXT_AGENT_INFO_IMAGE_1D_MAX_ELEMENTS = 0x3000,      /* [uint32_t] */
     HSA_EXT_AGENT_INFO_IMAGE_1DA_MAX_ELEMENTS = 0x3001,     /* [uint32_t] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What libmemclient-hsa has beyond HSA and AMD's extensions: the choice of a profile, and the way from HSA's memory to
- * the native API of <memclient/memclient.h>. No other HSA runtime has these.
+ * What libmemclient-hsa offers beyond HSA and AMD's extensions: the choice of a profile, and access to HSA's memory
+ * through the native API of <memclient/memclient.h>. No other HSA runtime has these functions.
  */
 #ifndef MEMCLIENT_HSA_EXT_MEMORYD_H
 #define MEMCLIENT_HSA_EXT_MEMORYD_H
@@ -12,35 +12,35 @@
 extern "C" {
 #endif
 
-/* Which answer is given where AMD's documents and AMD's runtime differ, and no answer could be both. */
+/* How functions behave where AMD's documents and AMD's runtime contradict each other. */
 enum memclient_hsa_profile {
-    MEMCLIENT_HSA_PROFILE_DOCUMENT = 0, /* the documents' */
-    MEMCLIENT_HSA_PROFILE_ROCR = 1      /* that of ROCr's releases of today */
+    MEMCLIENT_HSA_PROFILE_DOCUMENT = 0, /* as in the documents */
+    MEMCLIENT_HSA_PROFILE_ROCR = 1      /* as in current releases of ROCr */
 };
 
 /*
- * Chooses the profile, for the process, from this call on; whatever MEMORYD_HSA_PROFILE (document, the default, or
- * rocr) says. It decides
+ * Chooses the profile of the process from this call on, whatever MEMORYD_HSA_PROFILE (document, the default, or rocr)
+ * says. It decides:
  *
  *     hsa_amd_vmem_set_access()   document: the list replaces the former one
  *                                 rocr: agents that are not in the list keep what they have
  *     hsa_amd_vmem_get_access()   of an agent that has no entry: document: INVALID_ALLOCATION; rocr: SUCCESS and NONE
  *
- * Works before hsa_init() as well, and makes no call.
+ * It works before hsa_init() as well, and does not call the broker.
  *     INVALID_ARGUMENT   it is no profile
  */
 HSA_API hsa_status_t memclient_hsa_set_profile(enum memclient_hsa_profile profile);
 
-/* In global_flags of hsa_amd_pointer_info(), of reserved addresses: they are kept free in this process only. */
+/* In global_flags of hsa_amd_pointer_info(), for reserved addresses: only this process keeps them free. */
 #define MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE 0x10000u
 
 struct memclient_buffer;
 
 /*
- * The memory around ptr as a handle of the native API, counted up: it is given back with memclient_buffer_unref().
- * Takes what was allocated, attached, or mapped in reserved addresses; where ptr is in the buffer,
- * memclient_query_address() tells. The handle belongs to the runtime's context: it ends with the last hsa_shut_down(),
- * as handles do with memclient_close(). Share it, name it or publish it as you like; do not unmap it under the runtime.
+ * Returns the memory that contains ptr as a handle of the native API, with a reference, which memclient_buffer_unref()
+ * gives back. The memory was allocated, attached, or mapped in reserved addresses; memclient_query_address() returns
+ * the offset of ptr in it. The handle belongs to the runtime's context: it ends with the last hsa_shut_down(), as
+ * handles do with memclient_close(). It may be shared, named and published, but not unmapped while the runtime uses it.
  *     INVALID_ARGUMENT     ptr or buf is NULL
  *     INVALID_ALLOCATION   no memory of memoryd is there
  */

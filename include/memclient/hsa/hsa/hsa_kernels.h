@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kernels are made and run by: queues, instruction sets, code objects, executables. hsa.h includes this.
+ * What kernels are made of and run by: queues, instruction sets, code objects, executables. hsa.h includes this file.
  *
- * No agent here runs kernels, so there are none of these things. The types are here for programs that have places for
- * them, and the functions so that such programs link: each refuses what it is asked for, after the usual look at the
- * arguments. Those that make something say NOT_SUPPORTED (of hsa_ext_amd.h) or what is named there; those that take a
- * handle say that it is none. Nothing is called back, and nothing is written.
+ * No agent here runs kernels, so none of these exist. The types let programs compile that have members of them, and the
+ * functions let programs link. Each function checks its arguments and fails: one that creates something with
+ * NOT_SUPPORTED (of hsa_ext_amd.h) or the status named there, one that takes a handle with the status for an invalid
+ * handle. No callback is called, and no output is written.
  */
 #ifndef HSA_RUNTIME_KERNELS_H_
 #define HSA_RUNTIME_KERNELS_H_
@@ -18,10 +18,10 @@ extern "C" {
 
 /* ----------------------------------------------------------------------------------------------------------- queues */
 
-/* What packets a queue takes; a bit mask. */
+/* The packets that a queue accepts; a mask. */
 typedef enum { HSA_QUEUE_FEATURE_KERNEL_DISPATCH = 1, HSA_QUEUE_FEATURE_AGENT_DISPATCH = 2 } hsa_queue_feature_t;
 
-/* Where a program writes packets for an agent. */
+/* A ring of packets for an agent. */
 typedef struct hsa_queue_s {
     hsa_queue_type32_t type;
     uint32_t features;
@@ -41,7 +41,7 @@ typedef struct hsa_queue_s {
 } hsa_queue_t;
 
 /*
- * Would make a queue. callback would be called with data when something happens to it.
+ * Would create a queue, and call callback with data for its events.
  *     INVALID_ARGUMENT          queue is NULL, or size is no power of two
  *     INVALID_AGENT
  *     INVALID_QUEUE_CREATION    the arguments are valid
@@ -52,7 +52,7 @@ HSA_API hsa_status_t hsa_queue_create(hsa_agent_t agent, uint32_t size, hsa_queu
                                       hsa_queue_t **queue);
 
 /*
- * Would make a queue that a program serves itself.
+ * Would create a queue that the program serves itself.
  *     INVALID_ARGUMENT          queue is NULL, or size is no power of two
  *     INVALID_REGION
  *     INVALID_QUEUE_CREATION    the arguments are valid
@@ -61,14 +61,14 @@ HSA_API hsa_status_t hsa_soft_queue_create(hsa_region_t region, uint32_t size, h
                                            uint32_t features, hsa_signal_t doorbell_signal, hsa_queue_t **queue);
 
 /*
- * Would destroy a queue, or stop it.
+ * Would destroy or stop a queue.
  *     INVALID_ARGUMENT    queue is NULL
  *     INVALID_QUEUE
  */
 HSA_API hsa_status_t hsa_queue_destroy(hsa_queue_t *queue);
 HSA_API hsa_status_t hsa_queue_inactivate(hsa_queue_t *queue);
 
-/* Where a queue is read from and written to. Of what is no queue that is 0, and nothing changes it. */
+/* The indices of a queue. They are 0, and nothing changes them. */
 HSA_API uint64_t hsa_queue_load_read_index_relaxed(const hsa_queue_t *queue);
 HSA_API uint64_t hsa_queue_load_read_index_scacquire(const hsa_queue_t *queue);
 HSA_API uint64_t hsa_queue_load_read_index_acquire(const hsa_queue_t *queue);
@@ -98,7 +98,7 @@ HSA_API uint64_t hsa_queue_add_write_index_acq_rel(const hsa_queue_t *queue, uin
 
 /* ---------------------------------------------------------------------------------------------------------- packets */
 
-/* What a packet is, and how its header says so. */
+/* Types of packets, as in their headers. */
 typedef enum {
     HSA_PACKET_TYPE_VENDOR_SPECIFIC = 0,
     HSA_PACKET_TYPE_INVALID = 1,
@@ -108,7 +108,7 @@ typedef enum {
     HSA_PACKET_TYPE_BARRIER_OR = 5
 } hsa_packet_type_t;
 
-/* Where in a header each thing begins, and how many bits it has. */
+/* The offset of each field in a header, and its width in bits. */
 typedef enum {
     HSA_PACKET_HEADER_TYPE = 0,
     HSA_PACKET_HEADER_BARRIER = 8,
@@ -127,7 +127,7 @@ typedef enum {
     HSA_PACKET_HEADER_WIDTH_RELEASE_FENCE_SCOPE = 2
 } hsa_packet_header_width_t;
 
-/* Likewise of what a kernel dispatch has beside its header. */
+/* The same for the further fields of a kernel dispatch. */
 typedef enum { HSA_KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS = 0 } hsa_kernel_dispatch_packet_setup_t;
 
 typedef enum { HSA_KERNEL_DISPATCH_PACKET_SETUP_WIDTH_DIMENSIONS = 2 } hsa_kernel_dispatch_packet_setup_width_t;
@@ -140,7 +140,7 @@ typedef enum { HSA_KERNEL_DISPATCH_PACKET_SETUP_WIDTH_DIMENSIONS = 2 } hsa_kerne
 #define HSA_PACKET_POINTER(name, padding) uint32_t padding; void *name
 #endif
 
-/* Packets of 64 bytes each: run a kernel, ask an agent, wait for all of some signals, or for any. */
+/* Packets of 64 bytes each: run a kernel, call an agent, wait for all of some signals, or for any. */
 typedef struct hsa_kernel_dispatch_packet_s {
     uint16_t header;
     uint16_t setup;
@@ -191,11 +191,11 @@ typedef struct hsa_barrier_or_packet_s {
 
 /* ------------------------------------------------------------------------------------------------- instruction sets */
 
-/* What happens at exceptions; a bit mask. */
+/* Policies for exceptions; a mask. */
 typedef enum { HSA_EXCEPTION_POLICY_BREAK = 1, HSA_EXCEPTION_POLICY_DETECT = 2 } hsa_exception_policy_t;
 
 /*
- * Which of them an agent knows: none, *mask is 0.
+ * Returns the policies of an agent: none, *mask becomes 0.
  *     INVALID_ARGUMENT    mask is NULL, or profile is none
  *     INVALID_AGENT
  */
@@ -215,28 +215,28 @@ typedef struct hsa_wavefront_s {
 typedef enum { HSA_WAVEFRONT_INFO_SIZE = 0 } hsa_wavefront_info_t;
 
 /*
- * Would find an instruction set by its name.
+ * Would return the instruction set of a name.
  *     INVALID_ARGUMENT   name or isa is NULL
- *     INVALID_ISA_NAME   there is none of this name: there is none
+ *     INVALID_ISA_NAME   there is none of this name
  */
 HSA_API hsa_status_t hsa_isa_from_name(const char *name, hsa_isa_t *isa);
 
 /*
- * Older than hsa_isa_get_info_alt(), with an index of the call convention.
+ * The older form of hsa_isa_get_info_alt(), with an index of the call convention.
  *     INVALID_ARGUMENT   value is NULL
  *     INVALID_ISA
  */
 HSA_API hsa_status_t hsa_isa_get_info(hsa_isa_t isa, hsa_isa_info_t attribute, uint32_t index, void *value);
 
 /*
- * Which policies for exceptions it knows.
+ * Would return the policies for exceptions.
  *     INVALID_ARGUMENT   mask is NULL
  *     INVALID_ISA
  */
 HSA_API hsa_status_t hsa_isa_get_exception_policies(hsa_isa_t isa, hsa_profile_t profile, uint16_t *mask);
 
 /*
- * How it rounds.
+ * Would return the rounding method.
  *     INVALID_ARGUMENT   round_method is NULL
  *     INVALID_ISA
  */
@@ -253,14 +253,14 @@ HSA_API hsa_status_t hsa_isa_iterate_wavefronts(hsa_isa_t isa,
                                                 void *data);
 
 /*
- * Whether code for one runs on the other.
+ * Would return whether code for one runs on the other.
  *     INVALID_ARGUMENT   result is NULL
  *     INVALID_ISA
  */
 HSA_API hsa_status_t hsa_isa_compatible(hsa_isa_t code_object_isa, hsa_isa_t agent_isa, bool *result);
 
 /*
- * Tells a property of a kind of wavefront.
+ * Would return a property of a kind of wavefront.
  *     INVALID_ARGUMENT    value is NULL
  *     INVALID_WAVEFRONT
  */
@@ -268,7 +268,7 @@ HSA_API hsa_status_t hsa_wavefront_get_info(hsa_wavefront_t wavefront, hsa_wavef
 
 /* --------------------------------------------------------------------------------------------- code and executables */
 
-/* What reads code. */
+/* A reader of code. */
 typedef struct hsa_code_object_reader_s {
     uint64_t handle;
 } hsa_code_object_reader_t;
@@ -278,7 +278,7 @@ typedef struct hsa_executable_s {
     uint64_t handle;
 } hsa_executable_t;
 
-/* A piece of it. */
+/* A part of it. */
 typedef struct hsa_loaded_code_object_s {
     uint64_t handle;
 } hsa_loaded_code_object_t;
@@ -335,7 +335,7 @@ typedef enum {
 } hsa_executable_symbol_info_t;
 
 /*
- * Would make a reader of code, of a file or of memory.
+ * Would create a reader of code from a file or from memory.
  *     INVALID_ARGUMENT   a pointer is NULL, size is 0, or file is negative
  *     NOT_SUPPORTED
  */
@@ -351,7 +351,7 @@ HSA_API hsa_status_t hsa_code_object_reader_create_from_memory(const void *code_
 HSA_API hsa_status_t hsa_code_object_reader_destroy(hsa_code_object_reader_t code_object_reader);
 
 /*
- * Would make an executable, to load code into.
+ * Would create an executable, to load code into.
  *     INVALID_ARGUMENT   executable is NULL
  *     NOT_SUPPORTED
  */
@@ -362,7 +362,7 @@ HSA_API hsa_status_t hsa_executable_create_alt(hsa_profile_t profile,
                                                const char *options, hsa_executable_t *executable);
 
 /*
- * Would destroy one, or end its changes.
+ * Would destroy or freeze one.
  *     INVALID_EXECUTABLE
  */
 HSA_API hsa_status_t hsa_executable_destroy(hsa_executable_t executable);
@@ -383,7 +383,7 @@ HSA_API hsa_status_t hsa_executable_load_agent_code_object(hsa_executable_t exec
                                                            hsa_loaded_code_object_t *loaded_code_object);
 
 /*
- * Would tell of one, or check it.
+ * Would return a property of one, or validate it.
  *     INVALID_ARGUMENT   value or result is NULL
  *     INVALID_EXECUTABLE
  */
@@ -392,7 +392,7 @@ HSA_API hsa_status_t hsa_executable_validate(hsa_executable_t executable, uint32
 HSA_API hsa_status_t hsa_executable_validate_alt(hsa_executable_t executable, const char *options, uint32_t *result);
 
 /*
- * Would say where a variable of it is.
+ * Would define the address of a variable of it.
  *     INVALID_ARGUMENT   variable_name is NULL
  *     INVALID_AGENT
  *     INVALID_EXECUTABLE
@@ -433,7 +433,7 @@ HSA_API hsa_status_t hsa_executable_iterate_program_symbols(
     hsa_status_t (*callback)(hsa_executable_t exec, hsa_executable_symbol_t symbol, void *data), void *data);
 
 /*
- * Would tell a property of a symbol.
+ * Would return a property of a symbol.
  *     INVALID_ARGUMENT   value is NULL
  *     INVALID_EXECUTABLE_SYMBOL
  */
@@ -452,7 +452,7 @@ typedef struct hsa_code_symbol_s {
     uint64_t handle;
 } hsa_code_symbol_t;
 
-/* What a callback of the program is given. */
+/* An argument of the program's callback. */
 typedef struct hsa_callback_data_s {
     uint64_t handle;
 } hsa_callback_data_t;
@@ -500,7 +500,7 @@ HSA_API hsa_status_t hsa_executable_load_code_object(hsa_executable_t executable
                                                      hsa_code_object_t code_object, const char *options);
 
 /*
- * Would make a code object of bytes.
+ * Would create a code object from bytes.
  *     INVALID_ARGUMENT   a pointer, options excepted, is NULL, or the size is 0
  *     NOT_SUPPORTED
  */
@@ -508,7 +508,7 @@ HSA_API hsa_status_t hsa_code_object_deserialize(void *serialized_code_object, s
                                                  const char *options, hsa_code_object_t *code_object);
 
 /*
- * Would make bytes of one, in memory of alloc_callback, which is given callback_data; or destroy it.
+ * Would serialise one, into memory of alloc_callback, which gets callback_data; or destroy it.
  *     INVALID_CODE_OBJECT
  */
 HSA_API hsa_status_t hsa_code_object_serialize(
@@ -519,7 +519,7 @@ HSA_API hsa_status_t hsa_code_object_serialize(
 HSA_API hsa_status_t hsa_code_object_destroy(hsa_code_object_t code_object);
 
 /*
- * Would tell of one, find a symbol in it, or call callback for each of them, with data.
+ * Would return a property of one, find a symbol in it, or call callback for each symbol, with data.
  *     INVALID_ARGUMENT   value, symbol_name, symbol or callback is NULL
  *     INVALID_CODE_OBJECT
  */
@@ -534,7 +534,7 @@ HSA_API hsa_status_t hsa_code_object_iterate_symbols(
     hsa_status_t (*callback)(hsa_code_object_t code_object, hsa_code_symbol_t symbol, void *data), void *data);
 
 /*
- * Would tell a property of a symbol.
+ * Would return a property of a symbol.
  *     INVALID_ARGUMENT   value is NULL
  *     INVALID_CODE_SYMBOL
  */

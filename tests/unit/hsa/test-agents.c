@@ -231,7 +231,7 @@ static uint64_t memory(unsigned agent)
 
 /* HSA_AMD_AGENT_INFO_MEMORY_AVAIL: less by what is allocated of any of the agent's pools, and after it was freed
  * exactly what it was before. The other agent has its own. */
-static void memory_goes_and_comes_back(void **state)
+static void available_memory_shrinks_and_grows(void **state)
 {
     uint64_t before[AGENTS] = {memory(0), memory(1)};
 
@@ -392,7 +392,7 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(processors),
         cmocka_unit_test(uuids),
-        cmocka_unit_test(memory_goes_and_comes_back),
+        cmocka_unit_test(available_memory_shrinks_and_grows),
         cmocka_unit_test(calls),
         cmocka_unit_test(iterate_caches),
         cmocka_unit_test(cache_attributes),

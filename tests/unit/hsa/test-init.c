@@ -77,7 +77,7 @@ static void counts(void **state)
 
 /* HSA_STATUS_ERROR_NOT_INITIALIZED, "The HSA runtime has not been initialized", is what every function that tells
  * something says first, even with arguments that are wrong. */
-static void nothing_is_told_before(void **state)
+static void every_query_needs_init(void **state)
 {
     struct visit v = {0};
     uint8_t value[ANSWER_MAX];
@@ -112,7 +112,7 @@ static void nothing_is_told_before(void **state)
 }
 
 /* hsa_shut_down to 0 takes all memory back; after another hsa_init agents and pools are the same. */
-static void begins_anew(void **state)
+static void shut_down_frees_memory_and_init_finds_the_same_agents(void **state)
 {
     void *ptr;
     struct visit v = {0};
@@ -131,7 +131,7 @@ static void begins_anew(void **state)
 }
 
 /* So does virtual memory. */
-static void virtual_memory_goes(void **state)
+static void shut_down_frees_virtual_memory(void **state)
 {
     hsa_amd_vmem_alloc_handle_t handle;
     void *va;
@@ -257,7 +257,7 @@ static void *ask_always(void *unused)
 }
 
 /* hsa_shut_down waits for those inside, and those that come too late are not inside: it ends while others ask on. */
-static void stops_while_others_ask(void **state)
+static void shut_down_ends_while_others_query(void **state)
 {
     pthread_t threads[8];
 
@@ -491,12 +491,12 @@ int main(void)
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts),
-        cmocka_unit_test(nothing_is_told_before),
-        cmocka_unit_test_teardown(begins_anew, hsa_nothing_left),
-        cmocka_unit_test_teardown(virtual_memory_goes, hsa_nothing_left),
+        cmocka_unit_test(every_query_needs_init),
+        cmocka_unit_test_teardown(shut_down_frees_memory_and_init_finds_the_same_agents, hsa_nothing_left),
+        cmocka_unit_test_teardown(shut_down_frees_virtual_memory, hsa_nothing_left),
         cmocka_unit_test(racing_counts),
         cmocka_unit_test(racing_up_and_down),
-        cmocka_unit_test(stops_while_others_ask),
+        cmocka_unit_test(shut_down_ends_while_others_query),
         cmocka_unit_test(callbacks_may_call),
         cmocka_unit_test_teardown(forks, hsa_nothing_left),
         cmocka_unit_test_teardown(forks_amid_threads, hsa_nothing_left),

@@ -234,7 +234,7 @@ static void *ask_much(void *data)
 }
 
 /* hsa_amd_memory_pool_get_info from many threads, while some allocate and free. */
-static void many_ask(void **state)
+static void many_threads_query(void **state)
 {
     pthread_t threads[ASKING];
     void *good;
@@ -259,7 +259,7 @@ int main(void)
         cmocka_unit_test_teardown(room_follows, hsa_nothing_left),
         cmocka_unit_test(links),
         cmocka_unit_test(links_arguments),
-        cmocka_unit_test_teardown(many_ask, hsa_nothing_left),
+        cmocka_unit_test_teardown(many_threads_query, hsa_nothing_left),
     };
 
     return test_run(tests, hsa_group_setup, hsa_group_teardown);

@@ -31,27 +31,22 @@ static struct import *import_find(const struct memclient_buffer *buf)
 }
 
 /* Shares the pages with any other mapping of the buffer in this process. */
-static int import_map(struct import *import)
-{
-    if (!memclient_buffer_address(import->buffer))
-        return svm_fail(-EADDRNOTAVAIL, "the buffer has no home, so it cannot have one address in all processes");
-    return svm_native(memclient_map(import->buffer, NULL, &import->base));
-}
-
 static int import_make(struct memclient_buffer *buf, struct import **ret)
 {
-    struct import *import = calloc(1, sizeof(*import));
+    struct import *import;
     int r;
 
+    if (!memclient_buffer_address(buf))
+        return svm_fail(-EADDRNOTAVAIL, "the buffer has no home, so it cannot have one address in all processes");
+    import = calloc(1, sizeof(*import));
     if (!import)
         return svm_fail(-ENOMEM, "no memory for the records of an import");
-    import->buffer = memclient_buffer_ref(buf);
-    r = import_map(import);
+    r = svm_native(memclient_map(buf, NULL, &import->base));
     if (r) {
-        (void)memclient_buffer_unref(import->buffer);
         free(import);
         return r;
     }
+    import->buffer = memclient_buffer_ref(buf);
     list_append(&all, &import->link);
     *ret = import;
     return 0;

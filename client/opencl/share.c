@@ -6,12 +6,9 @@
 #include <memclient/umf/umf.h>
 #include <memclient/umf/umf/providers/provider_memoryd.h>
 
-#include "base/cleanup.h"
 #include "opencl/error.h"
 #include "opencl/svm.h"
 #include "opencl/table.h"
-
-DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 
 static int share_find_buffer(const void *owner, const void *ptr, struct memclient_buffer **buf, uint64_t *offset,
                        uint64_t *length)

@@ -267,13 +267,6 @@ static struct entry *entry_new(struct memclient_svm *svm)
     return entry;
 }
 
-/* Waits for memory that is being released: it may be enough, even if it was released meanwhile. */
-static void svm_make_room(struct memclient_svm *svm)
-{
-    release_quarantine(svm, 0);
-    free_queue_flush();
-}
-
 int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint64_t size, uint32_t alignment,
               void **ret)
 {
@@ -292,7 +285,9 @@ int svm_alloc(struct memclient_svm *svm, const void *owner, uint64_t flags, uint
         return -ENOMEM;
     r = svm_heap_alloc(heap, (size_t)size, alignment, &ptr);
     if (r) {
-        svm_make_room(svm);
+        /* memory that is being released may be enough, even if it was released meanwhile */
+        release_quarantine(svm, 0);
+        free_queue_flush();
         r = svm_heap_alloc(heap, (size_t)size, alignment, &ptr);
     }
     if (r) {
@@ -358,9 +353,10 @@ static int check_part(const struct memclient_buffer *buf, uint64_t offset, uint6
     return 0;
 }
 
-static int import_buffer(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
-                         uint64_t length, void **ret)
+int svm_import(struct memclient_svm *svm, const void *owner, struct memclient_buffer *taken, uint64_t offset,
+               uint64_t length, void **ret)
 {
+    _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = taken;
     struct entry *entry;
     void *base;
     int r = check_part(buf, offset, &length);
@@ -384,21 +380,12 @@ static int import_buffer(struct memclient_svm *svm, const void *owner, struct me
     return 0;
 }
 
-int svm_import(struct memclient_svm *svm, const void *owner, struct memclient_buffer *buf, uint64_t offset,
-               uint64_t length, void **ptr)
-{
-    int r = import_buffer(svm, owner, buf, offset, length, ptr);
-
-    (void)memclient_buffer_unref(buf);
-    return r;
-}
-
 int memclient_svm_import(struct memclient_svm *svm, struct memclient_buffer *buf, uint64_t offset, uint64_t length,
                          void **ptr)
 {
     if (!svm || !buf || !ptr)
         return svm_fail(-EINVAL, "svm, buf or ptr is NULL");
-    return import_buffer(svm, NULL, buf, offset, length, ptr);
+    return svm_import(svm, NULL, memclient_buffer_ref(buf), offset, length, ptr);
 }
 
 int memclient_svm_import_fd(struct memclient_svm *svm, int fd, uint64_t offset, uint64_t length, void **ptr)

@@ -9,6 +9,10 @@
 
 #include <memclient/svm.h>
 
+#include "base/cleanup.h"
+
+DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
+
 /* Connects to the broker, if nothing has yet. */
 int svm_connect(struct memclient_svm *svm);
 /* Allocates what memclient_svm_check() allows. alignment is a power of two. */

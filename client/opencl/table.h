@@ -2,7 +2,7 @@
 /*
  * The records of what this process has allocated and imported, of all heaps: by address, so that every pointer that
  * comes from outside is looked up here; and then in the quarantine of its heap. A record that is taken out belongs to
- * who takes it. The lock is never held over a call of anything.
+ * the caller. The lock is never held over a call of anything.
  */
 #pragma once
 

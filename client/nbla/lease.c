@@ -32,7 +32,7 @@ struct lease {
 
 /* Leases with parts left. The context here is a hint; the one in the lease is right. */
 static struct {
-    uintptr_t lease;
+    struct lease *lease;
     struct memclient *ctx;
 } kept[KEPT];
 
@@ -88,14 +88,12 @@ static struct lease *lease_new(struct memclient *ctx)
 
 static bool lease_keep(struct lease *lease)
 {
-    uintptr_t address = (uintptr_t)lease;
     struct memclient *ctx = lease->ctx; /* once it is kept, another thread may end it */
 
     for (unsigned i = 0; i < KEPT; i++) {
-        uintptr_t none = 0;
+        struct lease *none = NULL;
 
-        if (!__atomic_load_n(&kept[i].lease, __ATOMIC_RELAXED) &&
-            __atomic_compare_exchange_n(&kept[i].lease, &none, address, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        if (__atomic_compare_exchange_n(&kept[i].lease, &none, lease, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
             __atomic_store_n(&kept[i].ctx, ctx, __ATOMIC_RELAXED);
             return true;
         }
@@ -117,7 +115,7 @@ static void lease_put_back(struct lease *lease)
 
 static struct lease *lease_take_at(unsigned i)
 {
-    return (struct lease *)__atomic_exchange_n(&kept[i].lease, 0, __ATOMIC_ACQ_REL);
+    return __atomic_exchange_n(&kept[i].lease, NULL, __ATOMIC_ACQ_REL);
 }
 
 static struct lease *lease_take_kept(struct memclient *ctx)

@@ -70,11 +70,11 @@ run_upgrade(struct invocation *invocation, struct memclient *ctx)
         print_upgrade(&before, &now, ms);
         return EXIT_DONE;
     }
-    return output_one(true, NULL, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "version", now.version,
-                                            "was_version", before.version, "broker_pid", (json_int_t)now.broker_pid,
-                                            "was_broker_pid", (json_int_t)before.broker_pid, "buffers",
-                                            (json_int_t)(now.buffers + now.buffers_detached), "sessions",
-                                            (json_int_t)(now.sessions - 1), "ms", (json_int_t)ms));
+    return output_one(json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "version", now.version,
+                                "was_version", before.version, "broker_pid", (json_int_t)now.broker_pid,
+                                "was_broker_pid", (json_int_t)before.broker_pid, "buffers",
+                                (json_int_t)(now.buffers + now.buffers_detached), "sessions",
+                                (json_int_t)(now.sessions - 1), "ms", (json_int_t)ms));
 }
 
 /* ---- reload ------------------------------------------------------------------------------------ */
@@ -140,10 +140,10 @@ run_reload(struct invocation *invocation, struct memclient *ctx)
             print_reload(&result);
         return n_mistakes ? EXIT_REFUSED : EXIT_DONE;
     }
-    r = output_one(true, NULL, json_pack("{s:o, s:o, s:o, s:o}", "config", json_text(result.config), "applied",
-                                         reload_lines_json(&result, MEMCLIENT_RELOAD_APPLIED), "restart",
-                                         reload_lines_json(&result, MEMCLIENT_RELOAD_RESTART), "mistakes",
-                                         reload_lines_json(&result, MEMCLIENT_RELOAD_MISTAKE)));
+    r = output_one(json_pack("{s:o, s:o, s:o, s:o}", "config", json_text(result.config), "applied",
+                             reload_lines_json(&result, MEMCLIENT_RELOAD_APPLIED), "restart",
+                             reload_lines_json(&result, MEMCLIENT_RELOAD_RESTART), "mistakes",
+                             reload_lines_json(&result, MEMCLIENT_RELOAD_MISTAKE)));
     return r ? r : n_mistakes ? EXIT_REFUSED : EXIT_DONE;
 }
 

@@ -45,8 +45,8 @@ share_and_print(const struct invocation *invocation, struct memclient_buffer *bu
         return r;
     memclient_token_format(&token, text);
     if (invocation->json)
-        return output_one(true, NULL, json_pack("{s:s, s:I}", "token", text, "buffer",
-                                                (json_int_t)memclient_buffer_id(buf)));
+        return output_one(json_pack("{s:s, s:I}", "token", text, "buffer",
+                                    (json_int_t)memclient_buffer_id(buf)));
     puts(text);
     return output_flush();
 }
@@ -252,8 +252,8 @@ run_rm(struct invocation *invocation, struct memclient *ctx)
         r = memclient_revoke(ctx, &line.reference.token);
         break;
     }
-    return r || !invocation->json ? r : output_one(true, NULL, json_pack("{s:s, s:o}", "kind", kind, "removed",
-                                                                       json_text(line.given)));
+    return r || !invocation->json ? r : output_one(json_pack("{s:s, s:o}", "kind", kind, "removed",
+                                                           json_text(line.given)));
 }
 
 const struct command buffer_commands[] = {

@@ -123,6 +123,6 @@ run_fill(struct invocation *invocation, struct memclient *ctx)
         r = read_bytes(invocation, bytes, memclient_buffer_size(buf), &done);
     if (r || !invocation->json)
         return r;
-    return output_one(true, NULL, json_pack("{s:I, s:I}", "buffer", (json_int_t)memclient_buffer_id(buf), "bytes",
-                                            (json_int_t)done));
+    return output_one(json_pack("{s:I, s:I}", "buffer", (json_int_t)memclient_buffer_id(buf), "bytes",
+                                (json_int_t)done));
 }

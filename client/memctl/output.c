@@ -292,11 +292,11 @@ output_end(struct output *output, int r)
 }
 
 int
-output_one(bool json, const struct column *columns, json_t *row)
+output_one(json_t *row)
 {
     struct output output;
 
-    output_init(&output, json, columns);
+    output_init(&output, true, NULL);
     return output_end(&output, output_row(&output, row));
 }
 

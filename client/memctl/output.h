@@ -68,8 +68,9 @@ int output_item(struct output *output, const void *item);
  * after printing why. */
 int output_end(struct output *output, int r);
 
-/* The three for a single row, or item. */
-int output_one(bool json, const struct column *columns, json_t *row);
+/* Prints a single row as JSON, and takes over the reference to it. The result: EXIT_DONE or EXIT_REFUSED. */
+int output_one(json_t *row);
+/* Prints a single item, with the same result. */
 int output_one_item(bool json, const struct column *columns, const void *item);
 
 /* Flushes standard output. 0, or EXIT_REFUSED after printing why something could not be written. */

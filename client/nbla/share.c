@@ -63,22 +63,18 @@ static int part_share(const struct part *part, int *fd, struct memclient_token *
 int nbla_memory_export(nbla_memory *memory, int *fd, uint64_t *offset, uint64_t *length)
 {
     struct part part;
-    int r;
+    int r = memory && fd && offset && length ? part_of_memory(memory, &part)
+                                             : fail_null("memory, fd, offset or length");
 
-    if (!memory || !fd || !offset || !length)
-        return fail_null("memory, fd, offset or length");
-    r = part_of_memory(memory, &part);
     return r < 0 ? r : part_share(&part, fd, NULL, offset, length);
 }
 
 int nbla_memory_token(nbla_memory *memory, struct memclient_token *token, uint64_t *offset, uint64_t *length)
 {
     struct part part;
-    int r;
+    int r = memory && token && offset && length ? part_of_memory(memory, &part)
+                                                : fail_null("memory, token, offset or length");
 
-    if (!memory || !token || !offset || !length)
-        return fail_null("memory, token, offset or length");
-    r = part_of_memory(memory, &part);
     return r < 0 ? r : part_share(&part, NULL, token, offset, length);
 }
 
@@ -96,11 +92,9 @@ uint64_t nbla_memory_id(const nbla_memory *memory)
 int nbla_physical_memory_export(nbla_physical_memory *p, int *fd, uint64_t *offset, uint64_t *length)
 {
     struct part part;
-    int r;
+    int r = p && fd && offset && length ? part_of_chunk(p, &part)
+                                        : fail_null("p, fd, offset or length");
 
-    if (!p || !fd || !offset || !length)
-        return fail_null("p, fd, offset or length");
-    r = part_of_chunk(p, &part);
     return r < 0 ? r : part_share(&part, fd, NULL, offset, length);
 }
 
@@ -108,11 +102,9 @@ int nbla_physical_memory_token(nbla_physical_memory *p, struct memclient_token *
                                uint64_t *length)
 {
     struct part part;
-    int r;
+    int r = p && token && offset && length ? part_of_chunk(p, &part)
+                                           : fail_null("p, token, offset or length");
 
-    if (!p || !token || !offset || !length)
-        return fail_null("p, token, offset or length");
-    r = part_of_chunk(p, &part);
     return r < 0 ? r : part_share(&part, NULL, token, offset, length);
 }
 

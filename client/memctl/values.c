@@ -205,11 +205,10 @@ parse_user(const char *text, uid_t *ret)
 {
     const struct passwd *entry = getpwnam(text);
 
-    if (entry) {
-        *ret = entry->pw_uid;
-        return 0;
-    }
-    return parse_u32(text, ret);
+    if (!entry)
+        return parse_u32(text, ret);
+    *ret = entry->pw_uid;
+    return 0;
 }
 
 int
@@ -217,11 +216,10 @@ parse_group(const char *text, gid_t *ret)
 {
     const struct group *entry = getgrnam(text);
 
-    if (entry) {
-        *ret = entry->gr_gid;
-        return 0;
-    }
-    return parse_u32(text, ret);
+    if (!entry)
+        return parse_u32(text, ret);
+    *ret = entry->gr_gid;
+    return 0;
 }
 
 int

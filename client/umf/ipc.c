@@ -133,15 +133,15 @@ umf_result_t umfPutIPCHandle(umf_ipc_handle_t ipcHandle)
     return UMF_RESULT_SUCCESS;
 }
 
-static bool is_within(const struct umf_ipc_data_t *handle)
+/* A handle of `total` bytes, and the hash of the provider's part. */
+static bool ipc_is_valid(const struct umf_ipc_data_t *handle, size_t total, uint64_t *hash)
 {
-    return handle->offset < handle->base_size || (!handle->offset && !handle->base_size);
-}
-
-static umf_result_t refuse_handle(const char *function)
-{
-    log_write(LOG_ERROR, function, "INVALID_ARGUMENT: the handle is damaged, or of another kind of provider");
-    return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    /* nothing behind the header may be read before that is known */
+    if (handle->magic != MAGIC || handle->size != total)
+        return false;
+    *hash = ipc_hash(handle->data, total - sizeof(*handle));
+    return handle->check == ipc_check_value(handle, *hash) &&
+           (handle->offset < handle->base_size || (!handle->offset && !handle->base_size));
 }
 
 umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t ipcHandle, void **ptr)
@@ -156,12 +156,10 @@ umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t i
     result = umfPoolGetIPCHandleSize(hPool, &total);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    /* nothing behind the header may be read before that is known */
-    if (ipcHandle->magic != MAGIC || ipcHandle->size != total)
-        return refuse_handle(__func__);
-    hash = ipc_hash(ipcHandle->data, total - sizeof(*ipcHandle));
-    if (ipcHandle->check != ipc_check_value(ipcHandle, hash) || !is_within(ipcHandle))
-        return refuse_handle(__func__);
+    if (!ipc_is_valid(ipcHandle, total, &hash)) {
+        log_write(LOG_ERROR, __func__, "INVALID_ARGUMENT: the handle is damaged, or of another kind of provider");
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+    }
     result = opened_open(hPool, ipcHandle->data, total - sizeof(*ipcHandle), (unsigned)hash, ipcHandle->base_size,
                          &base);
     if (result == UMF_RESULT_SUCCESS)

@@ -28,6 +28,7 @@
 #include "base/interval.h"
 #include "base/list.h"
 #include "umf/check.h"
+#include "umf/mutex.h"
 
 #define MAGIC UINT32_C(0x31303d4c) /* "L=01" */
 
@@ -192,21 +193,20 @@ umf_result_t l0_get_ipc_handle_size(void *p, size_t *size)
 umf_result_t l0_get_ipc_handle(void *p, const void *ptr, size_t size, void *data)
 {
     struct level_zero *provider = p;
+    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&provider->lock);
     umf_result_t result = UMF_RESULT_SUCCESS;
     struct l0_given *given;
 
     if (!ptr || !size || !data)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    pthread_mutex_lock(&provider->lock);
     given = wait_given(provider, (uintptr_t)ptr);
     if (!given)
         result = l0_give(provider, ptr, size, &given);
-    if (result == UMF_RESULT_SUCCESS) {
-        given->gets++;
-        memcpy(data, &given->handle, sizeof(given->handle));
-    }
-    pthread_mutex_unlock(&provider->lock);
-    return result;
+    if (result != UMF_RESULT_SUCCESS)
+        return result;
+    given->gets++;
+    memcpy(data, &given->handle, sizeof(given->handle));
+    return UMF_RESULT_SUCCESS;
 }
 
 /* If the memory was freed, its handle was put then. */
@@ -308,8 +308,6 @@ umf_result_t l0_close_ipc_handle(void *p, void *ptr, size_t size)
     free(opened);
     return result;
 }
-
-/* ---- the provider ---------------------------------------------------------------------------------------- */
 
 void l0_ipc_deinit(struct level_zero *provider)
 {

@@ -331,8 +331,6 @@ static umf_result_t memoryd_split(void *provider, void *ptr, size_t total, size_
     return first % shared_page_size(&memoryd->shared, ptr) ? UMF_RESULT_ERROR_INVALID_ALIGNMENT : UMF_RESULT_SUCCESS;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- */
-
 umf_memory_provider_ops_t *umfMemorydMemoryProviderOps(void)
 {
     static umf_memory_provider_ops_t ops = {

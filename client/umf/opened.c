@@ -265,17 +265,13 @@ static bool close_one_of_many(const void *ptr)
 }
 
 /* With both locks. All records of the range are about to be closed. */
-static struct opened *opened_leave_all(struct opened *opened)
+static void opened_leave_all(struct opened *opened)
 {
-    struct opened *next;
-
-    for (struct opened *at = opened; at; at = next) {
-        next = next_same_range(at);
-        interval_remove(&open_ranges, &at->range);
-        opened_leave(at, CLOSING);
-        at->next = next;
+    for (; opened; opened = opened->next) {
+        opened->next = next_same_range(opened);
+        interval_remove(&open_ranges, &opened->range);
+        opened_leave(opened, CLOSING);
     }
-    return opened;
 }
 
 /* With both locks. The uses of all records of the range. */
@@ -303,7 +299,7 @@ umf_result_t opened_close(const void *ptr)
     else
         opened->uses--;
     if (opened && !uses_of_all(opened))
-        opened = opened_leave_all(opened);
+        opened_leave_all(opened);
     else
         opened = NULL;
     ipc_unlock();

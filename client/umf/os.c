@@ -409,30 +409,24 @@ static void os_get_last_native_error(void *provider, const char **message, int32
     native_error_get(&last, message, error);
 }
 
-static umf_result_t os_get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
+static umf_result_t os_get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
 {
-    (void)size; /* as upstream: this provider asks for no huge pages */
     if (!page_size_of)
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     *page_size_of = (size_t)page_size();
     return UMF_RESULT_SUCCESS;
 }
 
-static umf_result_t os_get_min_page_size(void *provider, void *ptr, size_t *page_size_of)
+/* As upstream, this provider does not ask for huge pages. */
+static umf_result_t os_get_recommended_page_size(void *provider, size_t size, size_t *page_size_of)
 {
-    (void)ptr; /* all have the same */
-    if (!page_size_of)
-        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
-    *page_size_of = (size_t)page_size();
-    return UMF_RESULT_SUCCESS;
+    return os_get_min_page_size(provider, NULL, page_size_of);
 }
 
 static const char *os_get_name(void *provider)
 {
     return "OS";
 }
-
-/* ---------------------------------------------------------------------------------------------------------- */
 
 umf_memory_provider_ops_t *umfOsMemoryProviderOps(void)
 {

@@ -52,10 +52,11 @@ void shared_buffer_ref(struct shared_buffer *buffer)
 
 void shared_buffer_unref(struct shared_buffer *buffer)
 {
-    struct memclient *ctx = memclient_buffer_context(buffer->handle);
+    struct memclient *ctx;
 
-    if (__atomic_sub_fetch(&buffer->refs, 1, __ATOMIC_ACQ_REL))
+    if (!buffer || __atomic_sub_fetch(&buffer->refs, 1, __ATOMIC_ACQ_REL))
         return;
+    ctx = memclient_buffer_context(buffer->handle);
     if (buffer->pid == getpid()) {
         /* a token or a name would keep the memory although it was freed */
         if (buffer->token_keeps)
@@ -342,19 +343,13 @@ bool area_take_any(const void *owner, uint64_t *from, struct area *taken)
 
 /* ---- adding and finding ---------------------------------------------------------------------------------- */
 
-static void forget_area(const struct area *area)
-{
-    if (area->buffer)
-        shared_buffer_unref(area->buffer);
-}
-
 static void forget_stale(struct interval *stale)
 {
     struct interval *next;
 
     for (; stale; stale = next) {
         next = stale->found;
-        forget_area(&opened_area_of(stale)->area);
+        shared_buffer_unref(opened_area_of(stale)->area.buffer);
         free(opened_area_of(stale));
     }
 }
@@ -381,7 +376,7 @@ int area_add(const struct area *area)
         pthread_mutex_unlock(&area_mutex);
         forget_stale(stale);
         if (r == 1)
-            forget_area(&other);
+            shared_buffer_unref(other.buffer);
     } while (r == 1);
     if (r)
         free(opened);

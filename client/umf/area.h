@@ -45,6 +45,7 @@ struct area {
 /* ---- buffers ---------------------------------------------------------------------------------------------- */
 
 void shared_buffer_ref(struct shared_buffer *buffer);
+/* NULL is ignored. */
 void shared_buffer_unref(struct shared_buffer *buffer);
 /* Takes the handle on success. NULL: no memory. */
 struct shared_buffer *shared_buffer_new(struct memclient_buffer *handle);

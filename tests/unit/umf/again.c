@@ -10,7 +10,7 @@
 
 #include "tests/support/test.h"
 
-/* The path is read, since under valgrind the link leads to valgrind. */
+/* The link is read and not executed, since under valgrind it leads to valgrind. */
 static void this_program(char path[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);

@@ -21,7 +21,7 @@ static struct {
     int fd; /* -1: it was opened */
 } alive[ALIVE_MAX];
 
-/* What is around ptr; or without a pointer, an entry that is free. */
+/* Finds what is around ptr, or a free entry if ptr is NULL. */
 static int find_around(const void *ptr)
 {
     const char *p = ptr;
@@ -176,7 +176,7 @@ uint32_t zeMemFree(void *context, void *ptr)
     return L0_SUCCESS;
 }
 
-/* Of what is not its own it says so, and succeeds, as drivers do. */
+/* For unknown memory it says so and succeeds, as drivers do. */
 uint32_t zeMemGetAllocProperties(void *context, const void *ptr, struct l0_properties *properties, void **device)
 {
     int i = ptr ? find(ptr) : -1;

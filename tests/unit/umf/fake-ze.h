@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Level Zero loader of our own, with one driver whose devices' memory is the host's: libze_loader.so.1, found by
- * LD_LIBRARY_PATH. It notes what it is asked, and fails when it is told to. Its `fake_ze` is found with dlsym().
+ * A Level Zero loader of our own, libze_loader.so.1, found by LD_LIBRARY_PATH. It has one driver whose devices' memory
+ * is the host's. It records its calls, and fails when it is told to. Its `fake_ze` is found with dlsym().
  *
  * Each allocation is a memfd, mapped. As with drivers on Linux, a handle for other processes begins with a descriptor
- * of the process that asked, which is the driver's until it is put; what follows must come to the other side as it was.
+ * of the process that asked, which the driver owns until the handle is put. The rest must arrive unchanged.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 #define FAKE_ZE_ALIGN_MAX ((size_t)2 << 20)    /* more is UNSUPPORTED_ALIGNMENT, and so is what is no power of 2 */
 
 struct fake_ze {
-    /* what it is to answer; 0 = it does what it is asked */
+    /* results to return; 0: it works */
     uint32_t init_result;
     uint32_t alloc_result;
     uint32_t free_result;
@@ -26,16 +26,16 @@ struct fake_ze {
     uint32_t get_ipc_result;
     uint32_t open_ipc_result;
     uint32_t close_ipc_result;
-    uint64_t page_size; /* what it says of all memory; 0 = that it does not know */
+    uint64_t page_size; /* of all memory; 0: unknown */
 
-    /* what it was asked */
+    /* calls so far */
     unsigned inits;
     unsigned allocs;
     unsigned frees;
     unsigned alive;
-    unsigned ipc_gets; /* less puts: so many descriptors are the driver's; atomic, where it goes up */
-    unsigned ipc_opens; /* less closes */
-    const char *function; /* the last one that allocated */
+    unsigned ipc_gets; /* minus puts: the descriptors that the driver owns; atomic where it goes up */
+    unsigned ipc_opens; /* minus closes */
+    const char *function; /* the last that allocated */
     void *context;
     void *device;
     size_t size;

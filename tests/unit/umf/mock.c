@@ -21,7 +21,7 @@ struct mock_handle {
 };
 static_assert(sizeof(struct mock_handle) == MOCK_HANDLE_SIZE, "");
 
-/* Leaves the function if it is to fail. */
+/* Returns from the function if it is to fail. */
 #define called(mock, op)                              \
     do {                                              \
         (mock)->calls[op]++;                          \
@@ -59,7 +59,7 @@ static void finalize(void *provider)
     (void)provider;
 }
 
-/* Pages at any alignment: what is too much is unmapped. */
+/* Maps pages at any alignment, and unmaps the excess. */
 static void *map_pages(size_t size, size_t alignment, int protection)
 {
     size_t length = page_align_up(size), slack = alignment > page_size() ? alignment : 0;

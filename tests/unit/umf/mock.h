@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Providers for tests of what stands on providers: a program's own, as far as the library can tell. They count what is
- * asked of them, and fail when they are told to.
+ * Providers for tests of what uses providers. To the library they are a program's own. They count their calls, and fail
+ * when they are told to.
  */
 #pragma once
 
@@ -14,9 +14,9 @@
 #include "tests/unit/umf/result.h"
 
 enum mock_kind {
-    MOCK_PAGES,  /* the kernel's memory, by pages: with every operation there is */
-    MOCK_MALLOC, /* malloc()'s: it knows nothing of pages, and can only allocate and free */
-    MOCK_NULL,   /* SUCCESS, and nothing else; no output is written but an allocation's NULL */
+    MOCK_PAGES,  /* the kernel's memory, in pages, with every operation */
+    MOCK_MALLOC, /* malloc()'s memory, without pages, with allocating and freeing only */
+    MOCK_NULL,   /* returns SUCCESS, and writes no output but an allocation's NULL */
     MOCK_KINDS
 };
 
@@ -41,15 +41,15 @@ enum mock_op {
 
 struct mock {
     enum mock_kind kind;
-    bool is_guarded;     /* pages that cannot be read or written */
-    bool opens_in_place; /* a handle is opened where the memory is, not as a copy of it */
+    bool is_guarded;     /* its pages cannot be read or written */
+    bool opens_in_place; /* opening a handle returns the memory itself, not a copy */
     atomic_uint calls[MOCK_OPS];
-    _Atomic umf_result_t fails[MOCK_OPS]; /* SUCCESS = it does not */
-    void (*on_open)(void);                /* called within opening; may be NULL */
+    _Atomic umf_result_t fails[MOCK_OPS]; /* SUCCESS: it works */
+    void (*on_open)(void);                /* called during an opening; may be NULL */
     void (*on_close)(void);
-    atomic_size_t bytes; /* that are not freed */
-    atomic_size_t wrong; /* frees and purges of what there is not */
-    /* what was asked for last */
+    atomic_size_t bytes; /* not freed yet */
+    atomic_size_t wrong; /* frees and purges of unknown memory */
+    /* arguments of the last call */
     _Atomic(void *) ptr;
     atomic_size_t size, alignment, first_size;
     _Atomic(const void *) ipc_ptr;
@@ -59,17 +59,18 @@ struct mock {
 #define MOCK_HANDLE_SIZE 24
 #define MOCK_NATIVE_ERROR 4711
 
-/* Of each kind. Its params are a struct mock of that kind, which outlives it; or NULL where nobody looks at one. */
+/* One table of each kind. params is a struct mock of that kind, which must outlive the provider; or NULL if none is
+ * needed. */
 extern const umf_memory_provider_ops_t mock_ops[MOCK_KINDS];
 umf_memory_provider_handle_t mock_new(struct mock *mock);
 umf_memory_provider_handle_t mock_of(enum mock_kind kind);
-/* Without parameters, of any operations. */
+/* Makes a provider of any operations, without parameters. */
 umf_memory_provider_handle_t provider_of(const umf_memory_provider_ops_t *ops);
 
-/* A pool over one, which it owns. Skips if there are no such pools here. */
+/* Makes a pool over a mock, which the pool owns. Skips if there are no such pools here. */
 umf_memory_pool_handle_t mock_pool(const umf_memory_pool_ops_t *ops, void *params, struct mock *mock);
-/* A proxy pool, not owning its provider. */
+/* Makes a proxy pool, which does not own its provider. */
 umf_memory_pool_handle_t proxy_of(umf_memory_provider_handle_t provider);
 
-/* Calls that no other function of the mock was made beside: a bit mask of enum mock_op. */
+/* The operations that were called, as a bit mask of enum mock_op. */
 unsigned mock_called(const struct mock *mock);

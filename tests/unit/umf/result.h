@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks a result; what it was instead is said in words. */
+/* Checks a result, and names the one it was instead. */
 #pragma once
 
 #include <memclient/umf/umf/memory_provider.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of failures: to the thread that had them, and of the provider that the program knows. */
+/* Failures are reported to the thread that had them, and name the provider that the program knows. */
 #include <pthread.h>
 
 #include <memclient/umf/umf/ipc.h>

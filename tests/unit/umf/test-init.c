@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library as a whole: beginning and ending it as often as one likes, loading and unloading it, its version, the
- * profile, and forks, also amid calls of other threads.
+ * The library as a whole: balanced and unbalanced umfInit() and umfTearDown(), loading and unloading, the version, the
+ * profile, and forks, also during calls of other threads.
  */
 #include <dlfcn.h>
 #include <pthread.h>

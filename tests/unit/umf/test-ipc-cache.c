@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process has closed stays mapped, so that opening the same handle again makes no call; and it goes with the
- * memory, whatever the process does.
+ * What a process has closed stays mapped, so opening the same handle again makes no call. It goes when the memory does,
+ * whatever the process does.
  */
 #include <stdlib.h>
 #include <string.h>

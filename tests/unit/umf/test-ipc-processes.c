@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that share memory by handles: forked before there was anything to inherit, executed, of another user,
- * killed, with a broker that is killed in between.
+ * killed, and with a broker that is killed meanwhile.
  *
- * The same program is also the one that others execute: `test-ipc-processes HANDLE ADDRESS` opens.
+ * The program is also the one that is executed: `test-ipc-processes HANDLE ADDRESS` opens.
  */
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles of shared memory within one process: their bytes, what is made of damaged ones, what may be opened when. */
+/* Handles of shared memory within one process: their bytes, damaged handles, and what may be opened when. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

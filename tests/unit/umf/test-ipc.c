@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles of pools' memory, over a provider that counts: how often it is asked, what damaged handles do, and what is
- * open where and until when.
+ * Handles of pools' memory, over a provider that counts: how often it is called, what damaged handles do, and how long
+ * what is open where.
  */
 #include <pthread.h>
 #include <stdlib.h>

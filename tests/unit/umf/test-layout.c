@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that were compiled with upstream's headers have the sizes, offsets and numbers of those in them. Ours are
- * the same, to the byte.
+ * Programs that were compiled with upstream's headers have its sizes, offsets and numbers in them. Ours are the same,
+ * to the byte.
  */
 #include "tests/support/test.h"
 

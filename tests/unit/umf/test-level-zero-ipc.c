@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of Level Zero between processes, with a loader of our own instead of the real one (fake-ze.h): the descriptor
- * in its driver's handles reaches another process by a broker, and nothing else of them changes on the way. No device
- * has seen it.
+ * Sharing memory of Level Zero between processes, with a loader of our own instead of the real one (fake-ze.h): the
+ * broker brings the descriptor in the driver's handle to another process, and the rest of the handle arrives unchanged.
+ * No device has been used.
  *
- * The program starts itself again with LD_LIBRARY_PATH, which is only looked at when a program starts.
+ * The program runs itself again with LD_LIBRARY_PATH, which is only read when a program starts.
  */
 #include <dlfcn.h>
 #include <limits.h>

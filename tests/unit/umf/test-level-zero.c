@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Level Zero provider, with a loader of our own instead of the real one: what it asks the driver for each type of
- * memory, what it makes of the driver's answers, and what there is without a loader. No device has seen it.
+ * The Level Zero provider, with a loader of our own instead of the real one: its calls of the driver for each type of
+ * memory, what it makes of the results, and what happens without a loader. No device has been used.
  *
- * The program starts itself again with LD_LIBRARY_PATH, which is only looked at when a program starts.
+ * The program runs itself again with LD_LIBRARY_PATH, which is only read when a program starts.
  */
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UMF_LOG: what fails is said where it says, and only there; and what is wrong in it. The program runs itself again,
- * since it is looked at when the library is loaded.
+ * UMF_LOG: failures are logged where it says, and only there; and mistakes in it are reported. The program runs itself
+ * again, since UMF_LOG is read when the library is loaded.
  */
 #include <fcntl.h>
 #include <regex.h>

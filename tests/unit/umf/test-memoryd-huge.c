@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memoryd provider's memory of huge pages that the system has set aside: the units of everything are theirs. */
+/* The memoryd provider with huge pages, which the system has set aside or not: all sizes are multiples of them. */
 #include <string.h>
 
 #include "tests/support/memory.h"

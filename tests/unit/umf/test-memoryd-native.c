@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memoryd provider beside the native API: its buffers and sessions, handles made of tokens, and pools of the broker
- * that are full: two simulated nodes of 16 MiB each. test-memoryd has the rest of the parameters.
+ * The memoryd provider beside the native API: its buffers and sessions, handles made of tokens, and full pools of the
+ * broker, on two simulated nodes of 16 MiB each. test-memoryd has the rest of the parameters.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memoryd provider: parameters, which memory they get, names, native errors, what keeps memory. */
+/* The memoryd provider: its parameters and the memory that they give, names, native errors, and what keeps memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies: making them, what can be said to which, and what is no argument. What comes of them: test-memspace. */
+/* Policies: creating them, their settings, and invalid arguments. test-memspace has their effects. */
 #include <stdint.h>
 
 #include <memclient/umf/umf.h>

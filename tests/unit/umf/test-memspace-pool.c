@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pools of memspaces: what they hand out lies where memspace and policy say, whichever allocator they stand on. The
- * program runs itself again without TBB's, for the next one.
+ * Pools of memspaces: their allocations are on the nodes that memspace and policy say, with any allocator. The program
+ * runs itself again without TBB to get the next one.
  */
 #include <dlfcn.h>
 #include <linux/mempolicy.h>

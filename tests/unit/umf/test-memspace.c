@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memspaces, and providers of them: where their memory is, asked of the kernel, under each policy. In full where there
- * are several nodes and an HMAT (make check-vm); on one node every page can only be there, and modes can be seen.
- * test-nodes lays out other machines.
+ * Memspaces, and the providers made of them: the kernel is asked where their memory is, under each policy. Several
+ * nodes and an HMAT test everything (make check-vm). On one node pages can only be there, but modes can be checked.
+ * test-nodes has other machines.
  */
 #include <glob.h>
 #include <linux/mempolicy.h>

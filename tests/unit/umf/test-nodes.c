@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nodes_load() on trees of files as kernels show them, and which nodes the predefined memspaces are then: with HMAT and
- * without, some of it missing, with a control group's limits, and nothing at all.
+ * nodes_load() on trees of files as kernels have them, and the nodes of the predefined memspaces then: with HMAT and
+ * without, with parts of it missing, with a control group's limits, and with nothing at all.
  */
 #include "umf/memspace.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OS provider before a kernel that is ours: one that fails where a real one hardly does, and one with more nodes
- * than this machine, which writes down what is bound to which. What is shared is a real broker's.
+ * The OS provider with system calls of our own. They fail where real ones hardly do, and show more nodes than this
+ * machine has, and record what is bound to which. Shared memory comes from a real broker.
  */
 #include <errno.h>
 #include <stdlib.h>

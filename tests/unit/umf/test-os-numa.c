@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes of the OS provider: which parameters go together; what the kernel says of private memory; and where the broker,
- * which has two nodes, simulated or real, puts shared memory. Several nodes of private memory are test-os-calls's.
+ * Nodes of the OS provider: which parameters fit together; what the kernel says of private memory; and where the broker
+ * puts shared memory on its two nodes, simulated or real. test-os-calls has private memory on several nodes.
  */
 #include <sched.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Private memory of the OS provider: alignments and sizes, what may be freed, protections, purging, splitting, page
- * sizes, native errors, parameters; and that it talks to no broker. There is none.
+ * sizes, native errors, and parameters. There is no broker, and none is called.
  */
 #include <pthread.h>
 #include <stdlib.h>

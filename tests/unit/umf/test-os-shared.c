@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared memory of the OS provider within one process: when the broker is asked, where memory lies, what freeing a part
- * and purging give back, protections, names, errors. test-ipc-shared has the other processes.
+ * Shared memory of the OS provider within one process: when the broker is called, where memory is, what freeing a part
+ * and purging give back, protections, names, and errors. test-ipc-shared and test-ipc-processes have the sharing.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The provider for UMF's own library, used as that library uses it: through its table. The layout is that of the
- * releases' header umf/memory_provider_ops.h, in which 1.1 has added what is behind ext_ctl.
+ * The provider for UMF's own library, called through its table as that library calls it. The layout is that of the
+ * header umf/memory_provider_ops.h of its releases, where 1.1 has added what follows ext_ctl.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is the disjoint pool's own: which sizes share a slab, how many slabs there are and are kept, limits, traces, and
- * threads. What it has in common with other pools is in test-pools-common.
+ * What only the disjoint pool has: which sizes share a slab, how many slabs there are and are kept, limits, traces, and
+ * threads. test-pools-common has what it shares with other pools.
  */
 #include "tests/unit/umf/mock.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process forks while its threads are inside pools. The child goes on with what its thread had, frees what others
- * had, makes threads of its own, and destroys the pool.
+ * A process forks while its threads are in pools. The child goes on with what its thread had, frees what others had,
+ * starts threads of its own, and destroys the pool.
  */
 #include "tests/support/child.h"
 #include "tests/unit/umf/mock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is the jemalloc pool's own; what it has in common with others is in test-pools-common. Above all: it is not the
- * process's malloc, and has no records in the provider's memory.
+ * What only the jemalloc pool has; test-pools-common has the rest. In particular, it is not the process's malloc, and
+ * has no records in the provider's memory.
  */
 #include "tests/unit/umf/mock.h"
 

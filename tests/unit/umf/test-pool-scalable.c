@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is the scalable pool's own; what it has in common with others is in test-pools-common. */
+/* What only the scalable pool has; test-pools-common has the rest. */
 #include "tests/unit/umf/mock.h"
 
 #include <memclient/umf/umf/pools/pool_scalable.h>

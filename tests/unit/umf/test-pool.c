@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Pools with operations of the program's own: how they are made and ended, and what reaches them.
- */
+/* Pools with a program's own operations: how they are created and destroyed, and what reaches them. */
 #include <string.h>
 
 #include <memclient/umf/umf/memory_pool_ops.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all pools do alike, over providers of malloc's memory and of pages: umfPoolMalloc, umfPoolCalloc,
+ * What all pools have in common, over providers of malloc's memory and of pages: umfPoolMalloc, umfPoolCalloc,
  * umfPoolRealloc, umfPoolAlignedMalloc, umfPoolMallocUsableSize, umfPoolFree, umfFree, umfPoolByPtr,
- * umfPoolGetLastAllocationError, by one thread and several. Some pools have no calloc, realloc and usable size, and
- * say so.
+ * umfPoolGetLastAllocationError, in one thread and several. Pools without calloc, realloc and usable size say so.
  */
 #include "tests/unit/umf/mock.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Providers with operations of the program's own: what a table must have, what reaches the operations, and what comes
- * back from them.
+ * Providers with a program's own operations: what a table must have, what reaches the operations, and what they return.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy pool: its every allocation is one of the provider's. */
+/* The proxy pool passes every allocation on to the provider. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operations of UMF cost in requests to the broker, over memory of memoryd's. */
+/* How many requests to the broker UMF's operations cost on memoryd's memory. */
 #include <memclient/umf/umf/pools/pool_disjoint.h>
 
 #include "tests/unit/umf/umf.h"

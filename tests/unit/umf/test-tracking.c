@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pool an address belongs to: anywhere in what pools got of their providers, while it is cut, joined, freed in
- * part, freed in vain, or lies in another pool's memory; while other threads ask; and where a pool is not tracked.
+ * Which pool an address belongs to: anywhere in what pools have from their providers; while it is split, merged, freed
+ * in part, freed without success, or in another pool's memory; while other threads ask; and in a pool that is not
+ * tracked.
  */
 #include <pthread.h>
 #include <string.h>

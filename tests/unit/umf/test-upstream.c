@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs written to UMF's 0.9 releases count on, where nothing is chosen: no MEMORYD_UMF_PROFILE, no call of
- * umfMemorydSetProfile(). The rows of memclient-umf(3)'s table of profiles, and what else upstream's tests assert that
+ * What programs written for UMF's 0.9 releases rely on by default, without MEMORYD_UMF_PROFILE and
+ * umfMemorydSetProfile(): the rows of memclient-umf(3)'s table of profiles, and what else upstream's tests assert and
  * its document does not say.
  */
 #include <stdlib.h>

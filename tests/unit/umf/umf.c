@@ -40,7 +40,7 @@ void umf_profile(enum umf_memoryd_profile_t profile)
 int umf_group_setup(void **state)
 {
     umf_profile(UMF_MEMORYD_PROFILE_DOCUMENT);
-    /* what is closed is unmapped, unless a test is about that */
+    /* closed memory is unmapped, unless a test is about that */
     setenv("MEMORYD_CACHE", "0", 0);
     /* a virtual machine has nodes of its own */
     observer_start(getenv("MEMORYD_VM") ? 0 : 2, umf_config);
@@ -64,7 +64,7 @@ static void do_write(int channel, void *context)
     *(volatile char *)context = 1;
 }
 
-/* What /proc/self/maps says of the page: "rwxp" or the like. */
+/* What /proc/self/maps says of the page, such as "rwxp". */
 static void access_of(const void *ptr, char access[5])
 {
     FILE *maps = fopen("/proc/self/maps", "re");

@@ -27,7 +27,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Nothing has failed in a thread that is new. */
+/* In a new thread nothing has failed. */
 static void *ask(void *argument)
 {
     (void)argument;
@@ -46,14 +46,14 @@ static void of_a_thread(void **state)
     assert_int_equal(pthread_create(&thread, NULL, ask, NULL), 0);
     assert_int_equal(pthread_join(thread, &other), 0);
     assert_null(other);
-    /* what succeeds does not count, nor what is no provider */
+    /* successes do not count, nor does a NULL provider */
     assert_success(umfMemoryProviderAlloc(fine, 1, 0, &ptr));
     assert_result(umfMemoryProviderAlloc(NULL, 1, 0, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);
     umfMemoryProviderDestroy(fine);
 }
 
-/* Runs a call, which must fail, and checks whose failure it is. */
+/* Runs a call that must fail, and checks whose failure it is. */
 #define fails(call, wanted)                                               \
     do {                                                                  \
         assert_result(umfMemoryProviderPurgeLazy(other, P, 1), UMF_RESULT_ERROR_NOT_SUPPORTED); \
@@ -94,7 +94,7 @@ static umf_result_t initialize(umf_memory_provider_handle_t inner, void *params,
     return umfProxyPoolOps()->initialize(inner, params, pool);
 }
 
-/* Below a pool it is the program's own, not what stands before it; also where that one refuses by itself. */
+/* Below a pool it is the program's own provider, and not the tracking before it, even if that refuses itself. */
 static void of_a_pool(void **state)
 {
     umf_memory_provider_handle_t other = mock_of(MOCK_NULL);
@@ -114,7 +114,7 @@ static void of_a_pool(void **state)
     umfMemoryProviderDestroy(other);
 }
 
-/* A pool's last error is the thread's own, too. */
+/* A pool's last error is the thread's own as well. */
 static void *error_of_thread(void *argument)
 {
     umf_memory_pool_handle_t pool = argument;
@@ -159,8 +159,8 @@ static void *open_blocked(void *argument)
     return umfMemoryProviderOpenIPCHandle(blocked, handle, &ptr) == UMF_RESULT_SUCCESS ? blocked : NULL;
 }
 
-/* umfMemoryProviderGetLastNativeError and umfGetLastFailedMemoryProvider are lock-free: they answer while another
- * thread is held up within the provider. */
+/* umfMemoryProviderGetLastNativeError and umfGetLastFailedMemoryProvider are lock-free: they return while another
+ * thread is blocked in the provider. */
 static void lock_free(void **state)
 {
     struct mock blocking = {.on_open = block};
@@ -200,8 +200,8 @@ static void *open_in_pool_blocked(void *argument)
     return umfCloseIPCHandle(ptr) == UMF_RESULT_SUCCESS ? NULL : opening;
 }
 
-/* umfPoolGetLastAllocationError is lock-free: it answers while another thread is held up in the pool's provider;
- * also from simultaneous threads. */
+/* umfPoolGetLastAllocationError is lock-free: it returns while another thread is blocked in the pool's provider, and in
+ * simultaneous threads. */
 static void last_error_is_lock_free(void **state)
 {
     struct mock blocking = {.on_open = block};

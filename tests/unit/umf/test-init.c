@@ -57,7 +57,7 @@ static void versions(void **state)
     umfTearDown();
 }
 
-/* In a process that does not have it yet, with an ending too many each time. */
+/* In a process that has not loaded it yet, and ends it once too often each time. */
 static void child_loads(int channel, void *context)
 {
     (void)channel;
@@ -99,7 +99,7 @@ struct family {
     umf_ipc_handle_t handle;
 };
 
-/* The child has the parent's pools, its memory, and what it had opened, as its own. */
+/* The child has the parent's pools, their memory, and what is open in them, as its own. */
 static void child_uses_it(int channel, void *context)
 {
     struct family *family = context;
@@ -180,7 +180,7 @@ static void child_works(int channel, void *context)
     CHECK(umfOpenIPCHandle(family->other, family->handle, &opened) == UMF_RESULT_SUCCESS);
     CHECK(umfCloseIPCHandle(opened) == UMF_RESULT_SUCCESS);
     umfPoolDestroy(family->other);
-    /* nobody is to ask what was lost: what the threads that vanished had in their hands */
+    /* no leak check: the threads that vanished held something */
     raise(SIGKILL);
 }
 
@@ -207,7 +207,7 @@ static void forks_amid_threads(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* For certain: one is opening, the next time closing, for as long as the parent forks. */
+/* One thread is certain to be opening, and the next time closing, while the parent forks. */
 static pthread_barrier_t at_provider, go_on;
 static pid_t parent;
 
@@ -254,7 +254,7 @@ static void forks_amid_opening_and_closing(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* A provider that forks while it opens: its own thread is in the child, and ends what it began. */
+/* A provider that forks while it opens: its own thread is in the child, and finishes there. */
 static pid_t forked;
 
 static void fork_within(void)

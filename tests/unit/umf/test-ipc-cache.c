@@ -82,7 +82,7 @@ static void open_often(int channel, void *context)
     }
     tell(channel);
     hear(channel);
-    /* twice at once, of which each is closed by itself */
+    /* opened twice, and each is closed separately */
     first = open_note(own, &note);
     CHECK(open_note(own, &note) == first);
     close_it(own, first);
@@ -111,7 +111,7 @@ static void opening_again_makes_no_call(void **state)
     child_tell(&child);
     child_hear(&child);
     assert_success(umfMemoryProviderFree(provider, note.address, size));
-    /* with its provider all that it kept has gone, though the process is there */
+    /* destroying the provider released all that it kept, though the process lives */
     observer_expect_nothing();
     finish(&child);
 }
@@ -190,7 +190,7 @@ static void close_and_be_idle(int channel, void *context)
     CHECK(umfCloseIPCHandle(ptr) == UMF_RESULT_SUCCESS);
     tell(channel);
     hear(channel);
-    /* it is stale, and what was mapped of it is not any more */
+    /* it is stale, and its mapping is gone */
     CHECK(umfOpenIPCHandle(pool, (umf_ipc_handle_t)note.handle, &ptr) == UMF_RESULT_ERROR_INVALID_ARGUMENT);
     tell(channel);
     hear(channel);

@@ -30,7 +30,8 @@ static void receive_note(int channel, struct note *note)
     CHECK(recv(channel, note, sizeof(*note), 0) == sizeof(*note));
 }
 
-/* What consumers do: opens what it is told of, follows the pointer in it, answers there, and stays until it hears. */
+/* A consumer: opens the handle that it is sent, follows the pointer in the memory, answers there, and waits for a
+ * message. */
 static void consume(int channel, void *context)
 {
     umf_memory_provider_handle_t own;
@@ -78,7 +79,7 @@ static void share_with(uid_t *uid)
     send_note(consumer.channel, &note);
     child_hear(&consumer);
     assert_string_equal(((struct entry *)(void *)note.address)->next->text, "answer");
-    /* it keeps what it has */
+    /* it keeps the memory */
     assert_success(umfMemoryProviderFree(provider, note.address, size));
     assert_true(WAIT_UNTIL(observer_buffers() == 1));
     child_tell(&consumer);
@@ -145,7 +146,7 @@ static void test_pools(void **state)
     umfMemoryProviderDestroy(other);
 }
 
-/* The producer is killed: who has opened it has it, and as long as he does others can open it. */
+/* The producer is killed. A consumer that has opened the memory keeps it, and others can open it as long as it does. */
 static void test_producer_killed(void **state)
 {
     struct child producer, consumer;
@@ -168,7 +169,7 @@ static void test_producer_killed(void **state)
     assert_result(umfMemoryProviderOpenIPCHandle(provider, note.handle, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
-/* Handles, and what was opened, outlive brokers that are killed. */
+/* Handles and opened memory survive when brokers are killed. */
 static void test_broker_killed(void **state)
 {
     struct child consumer;
@@ -190,11 +191,11 @@ static void test_broker_killed(void **state)
     assert_success(umfMemoryProviderFree(provider, note.address, size));
     child_tell(&consumer);
     child_finish(&consumer);
-    /* what was given back without a broker is told with the next call */
+    /* what was released without a broker is reported with the next call */
     assert_int_equal(memclient_ping(NULL), 0);
 }
 
-/* A handle of another broker is none here. */
+/* A handle of another broker is invalid here. */
 static void test_another_broker(void **state)
 {
     struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
@@ -220,7 +221,7 @@ static void test_another_broker(void **state)
 
 static int look_at(struct entry *first, const char *address)
 {
-    /* a sanitizer's shadow may lie anywhere */
+    /* a sanitizer's shadow may be anywhere */
     if ((uintptr_t)first != strtoull(address, NULL, 16))
         return TEST_ASAN || TEST_TSAN ? 0 : 4;
     if (strcmp(first->text, "first") != 0 || strcmp(first->next->text, "second") != 0)
@@ -229,7 +230,7 @@ static int look_at(struct entry *first, const char *address)
     return 0;
 }
 
-/* The program's other half: 0 if all is as it should be. */
+/* The executed program: returns 0 if all is well. */
 static int executed(const char *text, const char *address)
 {
     umf_memory_provider_handle_t own;
@@ -237,7 +238,7 @@ static int executed(const char *text, const char *address)
     struct entry *first;
     int rc;
 
-    /* a handle is as long as two tokens, and a token's text is the bytes in hexadecimal */
+    /* a handle is as long as two tokens, and a token's text is its bytes in hexadecimal */
     if (memclient_token_parse(text, &halves[1]) == 0 || strlen(text) != 2 * MEMCLIENT_TOKEN_TEXT)
         return 1;
     for (int i = 0; i < 2; i++) {
@@ -264,7 +265,7 @@ static void execute(int channel, void *context)
     struct memclient_token halves[2];
 
     (void)channel;
-    /* by its path: under valgrind the link itself leads to valgrind */
+    /* executed by its path, since under valgrind the link leads to valgrind */
     CHECK(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
     memcpy(halves, note->handle, sizeof(halves));
     memclient_token_format(&halves[0], text);

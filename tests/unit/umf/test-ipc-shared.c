@@ -31,7 +31,7 @@ static void test_same_bytes(void **state)
     assert_success(umfMemoryProviderPutIPCHandle(provider, again.handle));
     assert_success(umfMemoryProviderPutIPCHandle(provider, note.handle));
     assert_success(umfMemoryProviderFree(provider, note.address, size));
-    /* also when the memory is gone */
+    /* even after the memory is gone */
     assert_success(umfMemoryProviderPutIPCHandle(provider, note.handle));
 }
 
@@ -55,7 +55,7 @@ static void test_whose(void **state)
     assert_result(umfMemoryProviderGetIPCHandle(provider, note.address + 1, page, note.handle),
                   UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderPutIPCHandle(other, note.handle), UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    /* what was opened is closed, not freed; and by who opened it */
+    /* opened memory is closed, not freed; and only by the provider that opened it */
     assert_result(umfMemoryProviderFree(provider, opened, size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderCloseIPCHandle(other, opened, size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemoryProviderCloseIPCHandle(provider, opened, size));
@@ -81,7 +81,7 @@ static void test_damaged(void **state)
     assert_success(umfMemoryProviderFree(provider, note.address, size));
 }
 
-/* A forger can mend the check value, and no more. */
+/* A forger can compute the checksum, and no more. */
 static void seal(uint8_t *handle)
 {
     uint32_t check = UINT32_C(2166136261);
@@ -143,7 +143,7 @@ static void test_here(void **state)
     assert_result(umfMemoryProviderCloseIPCHandle(provider, two + page, size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemoryProviderFree(provider, note.address, size));
     assert_int_equal(two[page], 3);
-    /* as long as somebody has it, it can be opened */
+    /* it can be opened as long as somebody has it */
     one = open_it(&note);
     assert_success(umfMemoryProviderCloseIPCHandle(provider, two, size));
     assert_string_equal(((struct entry *)(void *)one)->text, "first");
@@ -155,7 +155,7 @@ static void test_here(void **state)
     assert_success(umfMemoryProviderCloseIPCHandle(provider, two, size));
 }
 
-/* A part has a handle of its own; what was freed of the rest is not seen through it. */
+/* A part has a handle of its own. What was freed of the rest cannot be seen through it. */
 static void test_parts(void **state)
 {
     struct note note = produce(), part;
@@ -167,7 +167,7 @@ static void test_parts(void **state)
     assert_success(umfMemoryProviderFree(provider, note.address, 2 * page));
     opened = open_it(&part);
     assert_int_equal(opened[0], 9);
-    /* a part that was freed while another has it open stays as it is for that one */
+    /* a part that was freed while it was open elsewhere does not change there */
     assert_success(umfMemoryProviderFree(provider, note.address + 2 * page, size - 2 * page));
     assert_int_equal(opened[0], 9);
     assert_success(umfMemoryProviderCloseIPCHandle(provider, opened, page + 100));
@@ -193,7 +193,7 @@ static void do_write(int channel, void *context)
     *(volatile char *)context = 1;
 }
 
-/* Consumers get no more than the producer had, nor more than they asked for. */
+/* Consumers get no more rights than the producer had, nor more than they asked for. */
 static void test_rights(void **state)
 {
     umf_memory_provider_handle_t reader;
@@ -242,7 +242,7 @@ static void test_threads(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, size));
 }
 
-/* Of a slab whose handle is there, and that is open, nothing more is asked for. */
+/* Further memory of a slab that has a handle, and is open, needs no request. */
 static void test_pools_ask_once(void **state)
 {
     umf_memory_pool_handle_t producer, consumer;
@@ -281,8 +281,8 @@ static void test_pools_ask_once(void **state)
 
 #define OPENINGS 60
 
-/* Parts that overlap, opened by two providers in any order, are all where the buffer is at home; each is closed by who
- * opened it, in any order, and takes only itself away. */
+/* Overlapping parts, opened by two providers in any order, are all at the buffer's home. Each is closed by the provider
+ * that opened it, in any order, and takes only itself away. */
 static void test_overlapping_parts(void **state)
 {
     struct {

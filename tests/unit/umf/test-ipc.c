@@ -18,7 +18,7 @@ static struct mock mock;
 static umf_memory_provider_handle_t provider;
 static umf_memory_pool_handle_t pool, other;
 
-/* Two pools over one provider, with nothing counted yet. */
+/* Two pools over one provider, whose counts are zero. */
 static int setup(void **state)
 {
     memset(&mock, 0, sizeof(mock));
@@ -28,7 +28,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* All that was got was put, all that was opened was closed. */
+/* Every handle that was got was put, and all that was opened was closed. */
 static int teardown(void **state)
 {
     umfPoolDestroy(pool);
@@ -39,7 +39,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A handle's bytes, as they come in another process. */
+/* Copies a handle's bytes, as another process gets them. */
 static umf_ipc_handle_t handle_of(const void *ptr, size_t *size)
 {
     umf_ipc_handle_t handle, copy;
@@ -101,8 +101,8 @@ static void get_checks_its_arguments(void **state)
     assert_success(umfPutIPCHandle(NULL));
 }
 
-/* umfGetIPCHandle, ipcHandle; umfPutIPCHandle, ipcHandle: The provider is asked once, for the whole, whatever place in
- * it is asked for; and gets it back in the end. */
+/* umfGetIPCHandle, ipcHandle; umfPutIPCHandle, ipcHandle: The provider is called once for the whole allocation,
+ * whatever place in it is meant, and gets its handle back in the end. */
 static void one_for_all_of_an_allocation(void **state)
 {
     char *ptr = umfPoolMalloc(pool, SIZE);
@@ -124,7 +124,7 @@ static void one_for_all_of_an_allocation(void **state)
     assert_int_equal(mock.calls[MOCK_IPC_GET], 1);
     assert_success(umfFree(ptr));
     assert_int_equal(mock.calls[MOCK_IPC_PUT], 1);
-    /* its memory is gone, but it is still the caller's to put */
+    /* its memory is freed, but the caller may still put it */
     assert_success(umfPutIPCHandle(first));
     assert_int_equal(mock.calls[MOCK_IPC_PUT], 1);
 }
@@ -141,10 +141,10 @@ static void get_passes_failures_on(void **state)
     assert_result(umfGetIPCHandle(ptr, &handle, &size), UMF_RESULT_ERROR_UNKNOWN);
     assert_null(handle);
     assert_success(umfFree(ptr));
-    mock.calls[MOCK_IPC_GET] = 0; /* it made none */
+    mock.calls[MOCK_IPC_GET] = 0; /* it made no handle */
 }
 
-/* A pool that ends gives back the handles of what it did not free. */
+/* Destroying a pool gives back the handles of what it did not free. */
 static void pool_ends_with_handles(void **state)
 {
     umf_memory_pool_handle_t third = proxy_of(provider);
@@ -185,7 +185,7 @@ static void opens_where_it_was_made(void **state)
     handle = handle_of(ptr + 100, &size);
     assert_success(umfOpenIPCHandle(other, handle, (void **)&opened));
     assert_string_equal(opened, "in the middle");
-    /* it belongs to the pool that opened it, all of it, and is not free()'s business */
+    /* all of it belongs to the pool that opened it, and umfFree() ignores it */
     assert_ptr_equal(umfPoolByPtr(opened), other);
     assert_ptr_equal(umfPoolByPtr(opened - 100), other);
     assert_ptr_equal(umfPoolByPtr(opened - 100 + SIZE - 1), other);
@@ -193,7 +193,7 @@ static void opens_where_it_was_made(void **state)
     assert_ptr_not_equal(umfPoolByPtr(opened - 100 + SIZE), other);
     assert_success(umfFree(opened));
     assert_string_equal(opened, "in the middle");
-    /* any address of it will do */
+    /* any address in it can be closed */
     assert_success(umfCloseIPCHandle(opened - 100 + SIZE - 1));
     assert_null(umfPoolByPtr(opened));
     assert_result(umfCloseIPCHandle(opened), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -204,7 +204,7 @@ static void opens_where_it_was_made(void **state)
     assert_success(umfFree(ptr));
 }
 
-/* What is open is counted, and the provider is called for the first and the last only. */
+/* What is open is counted, and only the first opening and the last closing call the provider. */
 static void counts(void **state)
 {
     char *ptr = umfPoolMalloc(pool, SIZE), *opened[10];
@@ -258,7 +258,7 @@ static void open_checks_its_arguments(void **state)
     umfMemoryProviderDestroy(none);
 }
 
-/* Every single bit, and every length that is cut off. */
+/* Every single bit is damaged, and every length is cut off. */
 static void damaged_bytes(void **state)
 {
     void *ptr = umfPoolMalloc(pool, SIZE), *opened = NULL;
@@ -282,7 +282,7 @@ static void damaged_bytes(void **state)
         free(cut);
     }
     assert_null(opened);
-    /* the provider was not even asked */
+    /* the provider was not called */
     assert_int_equal(mock.calls[MOCK_IPC_OPEN], 0);
     assert_success(umfOpenIPCHandle(other, handle, &opened));
     assert_success(umfCloseIPCHandle(opened));
@@ -319,7 +319,7 @@ static void wrong_pool(void **state)
     umfMemoryProviderDestroy(stranger);
 }
 
-/* What is open ends with its pool. */
+/* Destroying a pool closes what is open in it. */
 static void pool_ends_with_open_handles(void **state)
 {
     umf_memory_pool_handle_t third = proxy_of(provider);
@@ -343,7 +343,7 @@ static void pool_ends_with_open_handles(void **state)
     }
 }
 
-/* A failing close is told, and nothing is open afterwards. */
+/* A failing close is reported, and nothing is open afterwards. */
 static void close_fails(void **state)
 {
     void *ptr = umfPoolMalloc(pool, SIZE), *opened;
@@ -361,7 +361,7 @@ static void close_fails(void **state)
     assert_success(umfFree(ptr));
 }
 
-/* A pool that is not tracked opens and closes all the same; only its addresses are not known to be its. */
+/* A pool that is not tracked can open and close. Only its addresses do not lead to it. */
 static void opens_untracked(void **state)
 {
     void *ptr = umfPoolMalloc(pool, SIZE), *opened;
@@ -381,7 +381,7 @@ static void opens_untracked(void **state)
 
 /* ---- two pools, one address ------------------------------------------------------------------------------ */
 
-/* Whoever closes first, and whichever pool ends first: it stays open for the other. */
+/* Two pools have the same range open. Whichever closes first, or is destroyed first, it stays open for the other. */
 static void twins(void **state)
 {
     umf_memory_pool_handle_t pools[2];
@@ -399,17 +399,17 @@ static void twins(void **state)
             assert_success(umfOpenIPCHandle(pools[i], handle, &opened[i]));
             assert_ptr_equal(opened[i], ptr);
         }
-        /* one has closed, and its pool goes */
+        /* one has closed, and is destroyed */
         assert_success(umfCloseIPCHandle(opened[leaver]));
         umfPoolDestroy(pools[leaver]);
         assert_int_equal(mock.calls[MOCK_IPC_CLOSE], closed + 1);
-        /* the other has it open */
+        /* it is still open in the other */
         assert_success(umfCloseIPCHandle(opened[!leaver]));
         assert_int_equal(mock.calls[MOCK_IPC_CLOSE], closed + 2);
         assert_result(umfCloseIPCHandle(opened[!leaver]), UMF_RESULT_ERROR_INVALID_ARGUMENT);
         umfPoolDestroy(pools[!leaver]);
     }
-    /* both close, and then both go */
+    /* both close, and then both are destroyed */
     for (unsigned i = 0; i < 2; i++) {
         pools[i] = proxy_of(provider);
         assert_success(umfOpenIPCHandle(pools[i], handle, &opened[i]));
@@ -511,7 +511,7 @@ static void threads_open_and_close(void **state)
     assert_success(umfFree(work.ptr));
 }
 
-/* Whoever comes while another thread is at the provider waits for that, and opens nothing of his own. */
+/* A thread that comes while another is in the provider waits for it, and opens nothing itself. */
 static pthread_barrier_t at_provider, go_on;
 
 static void block(void)

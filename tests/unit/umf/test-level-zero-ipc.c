@@ -50,7 +50,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* The driver has all of its own again, and the broker nothing. */
+/* The driver has everything back, and the broker has nothing. */
 static int teardown(void **state)
 {
     umfMemoryProviderDestroy(provider);
@@ -91,7 +91,8 @@ static umf_result_t take(const struct note *note, void **ptr)
 
 /* ---- another process ------------------------------------------------------------------------------------- */
 
-/* Opens what it is told of, answers there, and stays until it hears. It was forked before there was anything. */
+/* A consumer, forked before there was anything: opens the handle that it is sent, answers in the memory, and waits for
+ * a message. */
 static void consume(int channel, void *context)
 {
     struct note note;
@@ -136,12 +137,12 @@ static void share_with_another(bool brokers_die)
     assert_string_equal(ptr + SIZE - 10, "answer");
     if (brokers_die)
         broker_kill_child(&observed);
-    /* who has it keeps it */
+    /* a consumer keeps what it has opened */
     assert_success(umfMemoryProviderPutIPCHandle(provider, note.handle));
     assert_success(umfMemoryProviderFree(provider, ptr, SIZE));
     child_tell(&consumer);
     child_finish(&consumer);
-    /* what was given back while there was no broker it is told of with the next call */
+    /* what was released without a broker is reported with the next call */
     assert_int_equal(memclient_ping(NULL), 0);
 }
 
@@ -333,7 +334,7 @@ static void who_waits_for_the_broker_keeps_nobody_from_the_driver(void **state)
     assert_ok(kill(broker, SIGCONT));
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    /* and an allocation has one handle */
+    /* an allocation has one handle */
     assert_int_equal(ze->ipc_gets, 1);
     assert_memory_equal(&givers[0].note, &givers[1].note, sizeof(struct note));
     assert_success(umfMemoryProviderFree(provider, givers[0].ptr, SIZE));
@@ -350,7 +351,7 @@ static void arguments(void **state)
 
     assert_result(umfMemoryProviderGetIPCHandleSize(provider, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemoryProviderGetIPCHandleSize(provider, &size));
-    /* it is of the whole of an allocation */
+    /* a handle is of a whole allocation */
     assert_result(umfMemoryProviderGetIPCHandle(provider, ptr + 4096, 4096, note.handle),
                   UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemoryProviderPutIPCHandle(provider, note.handle));
@@ -367,7 +368,7 @@ static void arguments(void **state)
     assert_result(umfMemoryProviderOpenIPCHandle(provider, note.handle, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_result(umfMemoryProviderPutIPCHandle(other, note.handle), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umfMemoryProviderDestroy(other);
-    /* the driver wants a device for it, and a provider of the host's memory has none */
+    /* the driver needs a device for it, and a provider of the host's memory has none */
     other = provider_of(UMF_MEMORY_TYPE_HOST);
     assert_result(umfMemoryProviderOpenIPCHandle(other, note.handle, &opened), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umfMemoryProviderDestroy(other);
@@ -375,7 +376,7 @@ static void arguments(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, SIZE));
 }
 
-/* As the provider computes it, of what is behind it. */
+/* The checksum as the provider computes it. */
 static void set_check(struct note *note)
 {
     uint32_t check = UINT32_C(2166136261);
@@ -399,7 +400,7 @@ static void damaged_and_forged_handles(void **state)
         assert_result(take(&wrong, &opened), UMF_RESULT_ERROR_INVALID_ARGUMENT);
         assert_result(umfMemoryProviderPutIPCHandle(provider, wrong.handle), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    /* the token, by those who know how to make the rest right; then what is the driver's */
+    /* the token, by a forger who can compute the checksum; then the driver's part */
     for (size_t i = 8; i < 40; i++) {
         wrong = note;
         wrong.handle[i] ^= 0x10;
@@ -410,7 +411,7 @@ static void damaged_and_forged_handles(void **state)
     wrong.handle[56 + 8] ^= 0x10;
     set_check(&wrong);
     assert_result(take(&wrong, &opened), UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    /* memory of the broker's own is none of Level Zero's */
+    /* the broker's own memory is not Level Zero's */
     assert_int_equal(memclient_alloc(NULL, SIZE, NULL, &buffer), 0);
     assert_int_equal(memclient_share(buffer, NULL, &token), 0);
     wrong = note;

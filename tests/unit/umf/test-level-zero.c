@@ -22,7 +22,7 @@
 #if __has_include(<level_zero/ze_api.h>)
 #include <level_zero/ze_api.h>
 
-/* What we declare ourselves is what Level Zero declares. */
+/* Our declarations are Level Zero's. */
 #define SAME(ours, theirs) _Static_assert((unsigned long)(ours) == (unsigned long)(theirs), #ours)
 #define SAME_FIELD(ours, field, theirs, their_field)                                                           \
     SAME(offsetof(struct ours, field), offsetof(theirs, their_field));                                         \
@@ -96,7 +96,7 @@ static umf_memory_provider_handle_t provider_of(umf_usm_memory_type_t type)
     return provider;
 }
 
-/* Answers of the fake are its usual ones again, and nothing is left. */
+/* The fake returns its usual results again, and nothing is left. */
 static int nothing_left(void **state)
 {
     unsigned alive = ze->alive;
@@ -143,7 +143,7 @@ static void no_driver(void **state)
     ze->init_result = L0_OUT_OF_HOST_MEMORY;
     assert_int_equal(create(params_of(UMF_MEMORY_TYPE_DEVICE), &provider), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
     assert_null(provider);
-    /* it is asked again each time */
+    /* it is called again each time */
     ze->init_result = L0_SUCCESS;
     umfMemoryProviderDestroy(provider_of(UMF_MEMORY_TYPE_DEVICE));
 }
@@ -308,7 +308,7 @@ static void pages(void **state)
     assert_int_equal(page, FAKE_ZE_PAGE);
     assert_int_equal(umfMemoryProviderGetRecommendedPageSize(provider, 100 << 20, &page), UMF_RESULT_SUCCESS);
     assert_int_equal(page, FAKE_ZE_PAGE);
-    assert_int_equal(ze->allocs, 1); /* it was found out once */
+    assert_int_equal(ze->allocs, 1); /* found out once */
     assert_int_equal(ze->alive, 0);
     assert_int_equal(umfMemoryProviderGetMinPageSize(provider, &page, &page), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMemoryProviderAlloc(provider, 1, 0, &ptr), UMF_RESULT_SUCCESS);
@@ -322,7 +322,7 @@ static void pages(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* Devices' memory is not purged or cut. */
+/* Devices' memory is not purged, split or merged. */
 static void not_supported(void **state)
 {
     umf_memory_provider_handle_t provider = provider_of(UMF_MEMORY_TYPE_DEVICE);
@@ -340,7 +340,7 @@ static void not_supported(void **state)
 
 /* ---- without a loader ------------------------------------------------------------------------------------ */
 
-/* In a process that finds something else by that name, or nothing. */
+/* In a process that finds another library by that name, or none. */
 static void no_loader(void **state)
 {
     umf_memory_provider_handle_t provider = NULL;

@@ -24,7 +24,7 @@
 
 /* ---- what is run ------------------------------------------------------------------------------------------ */
 
-/* Fails in every way that needs no broker, and does what succeeds. */
+/* Fails in every way that needs no broker, and makes some calls that succeed. */
 static int fail_all_ways(void)
 {
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
@@ -54,7 +54,7 @@ static int fail_all_ways(void)
     return 0;
 }
 
-/* The socket is nobody's. */
+/* Nobody listens on the socket. */
 static int miss_the_broker(void)
 {
     umf_memory_provider_handle_t memoryd;
@@ -108,7 +108,7 @@ static const char *to_file(const char *more)
     return value;
 }
 
-/* With that UMF_LOG; NULL: without. */
+/* Runs the program with this UMF_LOG, or without if it is NULL. */
 static void run(const char *value, const char *argument)
 {
     int out, err, status;
@@ -130,7 +130,7 @@ static void run(const char *value, const char *argument)
     assert_int_equal(status, 0);
 }
 
-/* How many lines match the extended regular expression. */
+/* Counts the lines that match the extended regular expression. */
 static unsigned lines(int output, const char *expression)
 {
     regmatch_t match;
@@ -184,12 +184,12 @@ static void says_what_fails(void **state)
     run(to_file(";pid:no;timestamp:no"), "fail");
     each_failure_has_a_line(LOG_FILE);
     assert_string_equal(outputs[ERR], "");
-    /* another is appended */
+    /* a file is appended to */
     run(to_file(";"), "fail");
     assert_lines(LOG_FILE, 14, "ERROR UMF\\] ");
 }
 
-/* The broker's sentence is there. */
+/* The broker's sentence is logged. */
 static void says_what_the_broker_says(void **state)
 {
     run("output:stderr", "broker");
@@ -218,14 +218,14 @@ static void complains(const char *value, const char *expression)
 
 static void complains_of_what_is_wrong(void **state)
 {
-    /* no output: nothing is logged but that */
+    /* without an output only this is printed */
     complains("level:debug", "^memclient-umf: UMF_LOG: \"level:debug\": nothing is logged without output:");
     assert_lines(ERR, 0, "\\] ");
     complains("output:printer", "^memclient-umf: UMF_LOG: \"output:printer\": the output must be stdout, stderr or");
     complains("output:file,", "the output must be stdout");
     complains("output:file,/nonexistent/log", "\"output:file,/nonexistent/log\": cannot open it: No such file");
     assert_lines(ERR, 0, "\\] ");
-    /* what else there is, is heeded */
+    /* the other items take effect */
     complains("level:loud;output:stderr", "\"level:loud\": the level must be debug, info, warning, error or fatal$");
     each_failure_has_a_line(ERR);
     complains("flush:;output:stderr", "\"flush:\": the level must be");

@@ -14,7 +14,7 @@
 #include "tests/unit/umf/umf.h"
 
 #define NODE (16 * MIB)
-#define MOST (12 * MIB) /* of a node, so that there is no room for another one */
+#define MOST (12 * MIB) /* of a node, which has no room for another one then */
 
 static size_t page;
 
@@ -79,7 +79,7 @@ static void get_buffer(void **state)
         assert_result(umfMemorydGetBuffer(ptr + page - 1, &buffer), UMF_RESULT_SUCCESS);
         assert_int_equal(memclient_buffer_bytes(buffer), page);
         assert_success(umfMemoryProviderFree(providers[i], ptr, page));
-        assert_true(WAIT_UNTIL(observer_buffers() == 1)); /* the reference keeps it */
+        assert_true(WAIT_UNTIL(observer_buffers() == 1)); /* kept by the reference */
         memclient_buffer_unref(buffer);
         buffer = NULL;
         umfMemoryProviderDestroy(providers[i]);
@@ -237,7 +237,7 @@ static void shared_rights(void **state)
     params.shared_rights = MEMCLIENT_READ;
     provider = make(params);
     ptr = alloc(provider, page);
-    *ptr = 1; /* which is not ours */
+    *ptr = 1; /* which is not our memory */
     assert_success(umfMemoryProviderGetIPCHandle(provider, ptr, page, handle));
     child_run(open_in_child, handle);
     assert_success(umfMemoryProviderPutIPCHandle(provider, handle));

@@ -10,7 +10,7 @@
 #include "tests/support/wait.h"
 #include "tests/unit/umf/umf.h"
 
-/* Of a session's bytes; see main(). */
+/* A session's bytes; see main(). */
 #define LIMIT (16 * MIB)
 
 static umf_memory_provider_handle_t provider;
@@ -101,7 +101,7 @@ static void test_parameters(void **state)
     EXPECT_INVALID(wrong_.shared_rights = MEMCLIENT_MANAGE);
     EXPECT_INVALID(wrong_.page_size = 3 * page);
     EXPECT_INVALID(wrong_.n_nodes = 1);
-    /* structs of other versions: shorter ones, and longer ones that say nothing new */
+    /* structs of other versions: shorter ones, and longer ones with zeros */
     assert_success(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), &size, &made));
     umfMemoryProviderDestroy(made);
     longer.params.size = sizeof(longer);
@@ -187,7 +187,7 @@ static void test_pool(void **state)
     of_pool = make(params);
     assert_success(umfMemoryProviderGetMinPageSize(of_pool, NULL, &size));
     assert_int_equal(size, page);
-    /* a pool's page is asked for once */
+    /* the broker is asked once for a pool's page size */
     before = observer_requests();
     assert_success(umfMemoryProviderGetMinPageSize(of_pool, NULL, &size));
     assert_int_equal(size, page);
@@ -271,7 +271,7 @@ static void test_errors(void **state)
 
     assert_native(provider, umfMemoryProviderAlloc(provider, 0, 0, &ptr), 3000 + EINVAL, "");
     assert_result(umfMemoryProviderAlloc(provider, 512 * TIB, 0, &ptr), UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
-    /* the reason is told all the same */
+    /* the reason is recorded as well */
     umfMemoryProviderGetLastNativeError(provider, &text, &number);
     assert_true(number > 3000 && *text);
     assert_result(umfMemoryProviderAlloc(provider, page, page - 1, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -285,7 +285,8 @@ static void test_errors(void **state)
     assert_ptr_equal(ptr, &ptr);
 }
 
-/* More than this user's limit is no error of the provider's; the OS provider has one number for all of them. */
+/* An allocation above the user's limit is not the provider's own error. The OS provider has one number for all of
+ * these. */
 static void test_limit(void **state)
 {
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
@@ -400,7 +401,7 @@ static void test_keeping(void **state)
     assert_result(umfMemoryProviderOpenIPCHandle(keeping, own, (void **)&ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umfMemoryProviderDestroy(keeping);
     assert_true(WAIT_UNTIL(observer_buffers() == 1));
-    /* what the dead one kept is an administrator's to end before its time */
+    /* the administrator may end early what the dead process kept */
     memcpy(own, handle + 8, sizeof(struct memclient_token));
     assert_int_equal(memclient_revoke(NULL, (struct memclient_token *)(void *)own), 0);
     assert_int_equal(munmap(handle, page), 0);

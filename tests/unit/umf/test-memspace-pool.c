@@ -38,7 +38,7 @@ static umf_memory_pool_handle_t pool_of(umf_const_memspace_handle_t memspace, um
     return pool;
 }
 
-/* Objects of many sizes, written and read again, none of which lies on a node outside the mask. */
+/* Writes and reads objects of many sizes, and checks that none is on a node outside the mask. */
 static void use(umf_memory_pool_handle_t pool, unsigned long nodes)
 {
     unsigned char *objects[OBJECTS];
@@ -58,7 +58,7 @@ static void use(umf_memory_pool_handle_t pool, unsigned long nodes)
     }
 }
 
-/* umfPoolCreateFromMemspace: TBB's allocator where there is one, which nothing else here has loaded. */
+/* umfPoolCreateFromMemspace: TBB's allocator if it is installed, which nothing else here has loaded. */
 static void the_scalable_pool_comes_first(void **state)
 {
     umf_memory_pool_handle_t pool = pool_of(umfMemspaceHostAllGet(), NULL);
@@ -82,7 +82,7 @@ static void no_arguments(void **state)
                      UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
-/* What is wrong with the policy is said, and nothing is made. */
+/* A mistake in the policy is reported, and nothing is made. */
 static void a_policy_for_other_nodes(void **state)
 {
     umf_mempolicy_split_partition_t nowhere = {1, 1000};

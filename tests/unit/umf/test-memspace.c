@@ -19,9 +19,9 @@
 #include "tests/support/test.h"
 
 #define MASK_WORDS (1024 / (8 * sizeof(unsigned long)) + 1)
-#define PREFERRED_MANY 5 /* younger than some headers */
+#define PREFERRED_MANY 5 /* not in older headers */
 
-/* What holds for an address. */
+/* The placement of an address. */
 struct placement {
     int mode;
     unsigned long nodes[MASK_WORDS];
@@ -70,7 +70,7 @@ static umf_memspace_handle_t memspace_of(const unsigned *nodes, size_t n)
     memcpy(copy, nodes, n * sizeof(*copy));
     assert_int_equal(umfMemspaceCreateFromNumaArray(copy, n, &memspace), UMF_RESULT_SUCCESS);
     assert_non_null(memspace);
-    memset(copy, 0xff, sizeof(copy)); /* which it does not need any more */
+    memset(copy, 0xff, sizeof(copy)); /* it was copied */
     return memspace;
 }
 
@@ -85,7 +85,7 @@ static umf_memory_provider_handle_t provider_of(umf_const_memspace_handle_t mems
     return provider;
 }
 
-/* The provider is the only one that knows of the policy, which goes. */
+/* Only the provider knows the policy, which is destroyed. */
 static umf_memory_provider_handle_t provider_by(umf_const_memspace_handle_t memspace, umf_mempolicy_handle_t policy)
 {
     umf_memory_provider_handle_t provider = provider_of(memspace, policy);
@@ -128,7 +128,7 @@ static void assert_mode(void *address, int mode, const unsigned *nodes, unsigned
     assert_memory_equal(placement.nodes, wanted, sizeof(wanted));
 }
 
-/* What a memspace's memory is bound to is its nodes; one bit each. */
+/* The nodes that a memspace's memory is bound to, one bit each. */
 static unsigned long nodes_of(umf_const_memspace_handle_t memspace)
 {
     umf_memory_provider_handle_t provider = provider_by(memspace, policy_of(UMF_MEMPOLICY_BIND));
@@ -184,7 +184,7 @@ static uint64_t node_bytes(unsigned node)
     (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/meminfo", node);
     file = fopen(path, "re");
     if (!file)
-        return 0; /* one node then */
+        return 0; /* there is one node then */
     assert_non_null(fgets(line, sizeof(line), file));
     assert_int_equal(fclose(file), 0);
     total = strstr(line, "MemTotal:");
@@ -199,7 +199,7 @@ static void the_largest_node_has_the_highest_capacity(void **state)
     unsigned long nodes = nodes_of(umfMemspaceHighestCapacityGet());
     unsigned largest = (unsigned)__builtin_ctzl(nodes);
 
-    assert_int_equal(nodes & (nodes - 1), 0); /* one only */
+    assert_int_equal(nodes & (nodes - 1), 0); /* exactly one bit */
     for (unsigned i = 0; i < machine.n; i++)
         assert_true(node_bytes(machine.nodes[i]) <= node_bytes(largest));
 }
@@ -270,7 +270,7 @@ static void others_are_bound(void **state)
         umf_memory_provider_handle_t provider = provider_of(memspace, NULL);
         char *ptr = allocate(provider, 4);
 
-        umfMemspaceDestroy(memspace); /* which the provider does not need */
+        umfMemspaceDestroy(memspace); /* the provider does not need it */
         assert_mode(ptr, MPOL_BIND, &machine.nodes[i], 1);
         memset(ptr, 1, 4 * page_size());
         for (unsigned page = 0; page < 4; page++)
@@ -333,7 +333,7 @@ static void each_policy_is_the_kernels(void **state)
     umfMemspaceDestroy(memspaces[1]);
 }
 
-/* The node of each of so many pages, written first. */
+/* Checks the nodes of these pages, which are written to first. */
 static void assert_pages(char *ptr, const unsigned *wanted, size_t n)
 {
     memset(ptr, 1, n * page_size());

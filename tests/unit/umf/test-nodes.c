@@ -27,7 +27,7 @@ static void put_size(unsigned number, const char *kib)
     put_node(number, "meminfo", line);
 }
 
-/* Speeds, from the node with processors. */
+/* Speeds as the node with processors sees them. */
 static void put_speeds(unsigned number, unsigned initiator, const char *bandwidth, const char *latency)
 {
     char file[100];
@@ -54,7 +54,7 @@ static void put_tiers(void)
     put_speeds(3, 1, "25000\n", "250\n");
 }
 
-/* The nodes of a predefined memspace, one bit each; 0: there is none. */
+/* The nodes of a predefined memspace, one bit each; 0: it does not exist. */
 static unsigned long nodes_of(enum memspace_kind kind)
 {
     _cleanup_free_ struct nodes *nodes = nodes_load(files_root);
@@ -88,7 +88,7 @@ static void facts_of_nodes(void **state)
     free(nodes);
 }
 
-/* Each processor's fastest nodes: the one beside it is not in the way of the others. */
+/* Each processor's fastest nodes. The node beside a processor does not hide the others. */
 static void tiers(void **state)
 {
     put_tiers();
@@ -113,16 +113,16 @@ static void equal_nodes_are_all_the_fastest_and_the_first_is_the_largest(void **
     assert_int_equal(nodes_of(MEMSPACE_LOWEST_LATENCY), 0xd);
 }
 
-/* Nodes of which nothing is told are not taken for the fastest. */
+/* Nodes without reported speeds do not count as the fastest. */
 static void half_told(void **state)
 {
     put_tiers();
     put_node(0, "access0/initiators/read_latency", NULL);
     put_node(0, "access0/initiators/write_latency", NULL);
     assert_int_equal(nodes_of(MEMSPACE_LOWEST_LATENCY), 1 << 1 | 1 << 2);
-    put_node(1, "access0/initiators/read_latency", NULL); /* the other one is enough */
+    put_node(1, "access0/initiators/read_latency", NULL); /* the other value is enough */
     assert_int_equal(nodes_of(MEMSPACE_LOWEST_LATENCY), 1 << 1 | 1 << 2);
-    put_node(2, "access0/initiators/read_bandwidth", "0\n"); /* as the kernel shows what HMAT has not */
+    put_node(2, "access0/initiators/read_bandwidth", "0\n"); /* the kernel's file where the HMAT has no value */
     put_node(2, "access0/initiators/write_bandwidth", "0\n");
     assert_int_equal(nodes_of(MEMSPACE_HIGHEST_BANDWIDTH), 1 << 0 | 1 << 1);
 }
@@ -157,7 +157,7 @@ static void without_hmat(void **state)
     assert_int_equal(nodes_of(MEMSPACE_LOWEST_LATENCY), 0);
 }
 
-/* What the process may not use is not offered. */
+/* Nodes that the process may not use are left out. */
 static void control_groups(void **state)
 {
     put_tiers();
@@ -167,7 +167,7 @@ static void control_groups(void **state)
     assert_int_equal(nodes_of(MEMSPACE_HIGHEST_BANDWIDTH), 3);
 }
 
-/* There is always memory somewhere; nonsense is not believed. */
+/* There is always memory somewhere, and nonsense is ignored. */
 static void nothing(void **state)
 {
     assert_int_equal(nodes_of(MEMSPACE_HOST_ALL), 1);

@@ -46,7 +46,7 @@ static long note_mbind(void *address, unsigned long length, int mode, const unsi
     return 0;
 }
 
-/* The nodes that a page of the allocation is bound to: all pages must be, once each. */
+/* The nodes that a page of the allocation is bound to. Every page must be bound exactly once. */
 static unsigned long nodes_of(const char *ptr, size_t n)
 {
     for (size_t i = 0; i < n_bound; i++)
@@ -173,13 +173,13 @@ static void test_free_fails(void **state)
     calls.munmap = munmap_fails;
     assert_native(provider, umfMemoryProviderFree(provider, ptr, page), UMF_OS_RESULT_ERROR_FREE_FAILED,
                   "memory deallocation failed: Cannot allocate memory");
-    /* it is still there, and can be freed */
+    /* it is still mapped, and can be freed */
     *(char *)ptr = 1;
     calls.munmap = kernel->munmap;
     assert_success(umfMemoryProviderFree(provider, ptr, page));
 }
 
-/* What was unmapped behind the providers' back is whose the kernel gives it to next. */
+/* Memory that was unmapped without the providers' knowledge belongs to whoever the kernel gives it to next. */
 static void *next_mapped;
 
 static void *mmap_next(void *address, size_t length, int protection, int flags, int fd, off_t offset)
@@ -215,7 +215,7 @@ static void test_unmapped_unseen(void **state)
     assert_result(umfMemoryProviderPurgeForce(provider, region + page, page),
                   UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
     assert_result(umfMemoryProviderPurgeForce(provider, region, 4 * page), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
-    /* one beside the other is the first one's own */
+    /* the neighbour is the first one's own */
     assert_success(umfMemoryProviderFree(second, region + page, page));
     next_mapped = region + page;
     assert_ptr_equal(alloc(page), region + page);
@@ -346,7 +346,7 @@ static void test_interleave(void **state)
         assert_int_equal(nodes_of(ptr, i), 1UL << nodes[i / 2 % 3]);
     assert_int_equal(bound[0].mode, BIND);
     assert_int_equal(n_bound, 4);
-    /* goes on at the node that comes after what was allocated before */
+    /* goes on at the node after that of the last allocation */
     ptr = alloc(page);
     assert_int_equal(nodes_of(ptr, 0), 1UL << nodes[(7 * page) / params.part_size % 3]);
     ptr = alloc(3 * page);
@@ -362,7 +362,7 @@ static bool never_huge;
 
 static int note_madvise(void *address, size_t length, int advice)
 {
-    assert_int_equal(n_bound, 0); /* before a page of it can be there */
+    assert_int_equal(n_bound, 0); /* before any of its pages exists */
     assert_true((uintptr_t)address % page == 0 && length % page == 0);
     assert_int_equal(advice, MADV_NOHUGEPAGE);
     n_advised++;
@@ -372,7 +372,7 @@ static int note_madvise(void *address, size_t length, int advice)
     return -1;
 }
 
-/* What lies on several nodes page by page is never of huge pages, where there are any. */
+/* Memory that is on several nodes page by page has no huge pages. */
 static void test_interleave_by_pages(void **state)
 {
     unsigned nodes[] = {3, 0};
@@ -411,7 +411,7 @@ static void expect_split(umf_numa_split_partition_t *partitions, unsigned n, siz
         unsigned long wanted = 0;
         uint64_t before = 0;
 
-        /* partition i has the weights [before, before + weight), the page [k, k + 1) * sum / n_pages */
+        /* partition i has the weights [before, before + weight), page k has [k, k + 1) * sum / n_pages */
         for (unsigned i = 0; i < n; before += partitions[i++].weight)
             if (before * n_pages < (k + 1) * sum && (before + partitions[i].weight) * n_pages > k * sum)
                 wanted |= 1UL << partitions[i].target;
@@ -460,7 +460,7 @@ static long get_mempolicy_of_thread(int *mode, unsigned long *nodes, unsigned lo
     return 0;
 }
 
-/* Of 8 pages that are shared so many are on the broker's first node, and the others on its second. */
+/* Checks how many of 8 shared pages are on the broker's first node; the others must be on its second. */
 static void expect_shared(int mode, unsigned long nodes, unsigned placement, size_t first)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
@@ -482,7 +482,7 @@ static void expect_shared(int mode, unsigned long nodes, unsigned placement, siz
     assert_success(umfMemoryProviderFree(provider, ptr, 8 * page));
 }
 
-/* The broker has the first two nodes; the thread wants others, too. */
+/* The broker has the first two nodes. The thread's policy names others as well. */
 static void test_thread_wants_nodes_that_are_not_served(void **state)
 {
     const unsigned long first = 1, second = 2, others = 1UL << 40 | 1UL << 50;

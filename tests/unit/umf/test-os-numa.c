@@ -133,13 +133,13 @@ static void set_policy(int mode, unsigned long nodes)
     assert_int_equal(syscall(SYS_set_mempolicy, mode, nodes ? &nodes : NULL, nodes ? 8 * sizeof(nodes) : 0UL), 0);
 }
 
-/* DEFAULT is what the thread's policy is when a page is touched. */
+/* DEFAULT is the thread's policy at the time when a page is touched. */
 static void test_default_is_the_threads(void **state)
 {
     unsigned long nodes;
 
     set_policy(BIND, 1);
-    /* the mapping has no policy of its own, as memory of mmap() has none */
+    /* the mapping has no policy of its own, like any that mmap() makes */
     assert_int_equal(policy_of(with(UMF_NUMA_MODE_DEFAULT, NULL, 0), &nodes), DEFAULT);
     set_policy(DEFAULT, 0);
 }
@@ -170,8 +170,8 @@ static void test_no_such_node(void **state)
     expect_bind_fails(params);
 }
 
-/* Every page is on another node than the one before it, though the kernel could take huge ones: in the machine of two
- * nodes that tests/vm makes. */
+/* Every page is on another node than the one before it, although the kernel could use huge pages: in the machine with
+ * two nodes that tests/vm makes. */
 static void test_interleaved_pages(void **state)
 {
     const size_t n = 1024;
@@ -195,7 +195,7 @@ static void test_interleaved_pages(void **state)
 
 /* ---- shared memory --------------------------------------------------------------------------------------- */
 
-/* Where nodes are the machine's own, the kernel says the same of each page as the broker of all. */
+/* If the nodes are the machine's own, the kernel reports for each page what the broker reports for all. */
 static void compare_with_kernel(void *ptr, size_t n, const uint64_t bytes[2])
 {
     uint64_t found[2] = {0, 0};
@@ -212,7 +212,8 @@ static void compare_with_kernel(void *ptr, size_t n, const uint64_t bytes[2])
     assert_memory_equal(found, bytes, sizeof(found));
 }
 
-/* What the broker says of an allocation of n pages: its placement; bytes[] gets how much is on each node. */
+/* What the broker reports for an allocation of n pages: returns its placement, and sets bytes[] to the size on each
+ * node. */
 static unsigned placement_of(umf_os_memory_provider_params_t params, size_t n, uint64_t bytes[2])
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
@@ -269,13 +270,13 @@ static void test_shared_placements(void **state)
     params.partitions = weights;
     params.partitions_len = 2;
     expect_placement(params, MEMCLIENT_PLACEMENT_SPLIT, 8, 2, 6);
-    /* a node that is named twice has the weight of both */
+    /* a node that is listed twice has the weight of both */
     params.partitions = again;
     params.partitions_len = 3;
     expect_placement(params, MEMCLIENT_PLACEMENT_SPLIT, 8, 4, 4);
 }
 
-/* The thread's policy goes to the broker. */
+/* The thread's policy is sent to the broker. */
 static void test_shared_default(void **state)
 {
     const umf_os_memory_provider_params_t params = with(UMF_NUMA_MODE_DEFAULT, NULL, 0);
@@ -290,7 +291,7 @@ static void test_shared_default(void **state)
     set_policy(DEFAULT, 0);
 }
 
-/* Allocations of one part each go round the nodes. */
+/* Allocations of one part each go to the nodes in turn. */
 static void test_shared_interleave_goes_on(void **state)
 {
     umf_os_memory_provider_params_t params = with(UMF_NUMA_MODE_INTERLEAVE, both, 2);
@@ -329,7 +330,7 @@ int main(void)
     };
     cpu_set_t first;
 
-    /* memory that is near this thread is on the first node */
+    /* memory near this thread is on the first node */
     CPU_ZERO(&first);
     CPU_SET(0, &first);
     (void)sched_setaffinity(0, sizeof(first), &first);

@@ -188,7 +188,7 @@ static void test_freeing(void **state)
     assert_native(provider, umfMemoryProviderFree(provider, (void *)1, page + 64), 1004, "memory deallocation failed");
     assert_native(provider, umfMemoryProviderFree(provider, ptr, 0), 1004, "memory deallocation failed");
     assert_native(provider, umfMemoryProviderFree(provider, ptr, SIZE_MAX), 1004, "memory deallocation failed");
-    /* a smaller size frees as much */
+    /* a smaller size frees whole pages */
     assert_success(umfMemoryProviderFree(provider, ptr, page / 4));
     assert_false(is_mapped(ptr));
     assert_true(is_mapped(ptr + page));
@@ -211,7 +211,7 @@ static void test_freeing(void **state)
     assert_int_equal(munmap(strange, page), 0);
 }
 
-/* What programs of upstream's do: free less than they have, and twice. */
+/* Programs written for upstream free less than they have, and free twice. */
 static void test_free_upstream(void **state)
 {
     char *ptr = alloc(1024 * page, 0);
@@ -231,7 +231,7 @@ static void test_end_frees(void **state)
     void *ptr;
 
     assert_success(umfMemoryProviderAlloc(short_lived, 4 * page, 0, &ptr));
-    /* each frees its own only */
+    /* each provider frees only its own memory */
     assert_result(umfMemoryProviderFree(provider, ptr, 4 * page), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umfMemoryProviderDestroy(short_lived);
     assert_false(is_mapped(ptr));
@@ -290,9 +290,9 @@ static void test_purge(void **state)
     assert_true(ptr[0] == 2 && ptr[page - 1] == 2 && ptr[page] == 0 && ptr[2 * page - 1] == 0 && ptr[2 * page] == 2);
     memset(ptr, 3, 4 * page);
     assert_success(umfMemoryProviderPurgeLazy(provider, ptr + page, 2 * page));
-    for (size_t i = 0; i < 4 * page; i += page) /* the others' stay; these are what they were or zeros */
+    for (size_t i = 0; i < 4 * page; i += page) /* the others stay; these keep their contents or are zero */
         assert_true(ptr[i] == 3 || (ptr[i] == 0 && i && i < 3 * page));
-    ptr[page] = 2; /* which takes them back */
+    ptr[page] = 2; /* writing takes the page back */
     assert_int_equal(ptr[page], 2);
     assert_success(umfMemoryProviderPurgeLazy(provider, ptr, size));
     assert_true(ptr[0] == 3 || ptr[0] == 0);
@@ -441,7 +441,7 @@ static void in_child(int channel, void *context)
     void *ptr;
 
     (void)channel;
-    *(char *)context = 6; /* which is its own */
+    *(char *)context = 6; /* its own copy */
     CHECK(umfMemoryProviderAlloc(provider, page, 0, &ptr) == UMF_RESULT_SUCCESS);
     CHECK(umfMemoryProviderFree(provider, ptr, page) == UMF_RESULT_SUCCESS);
     CHECK(umfMemoryProviderFree(provider, context, page) == UMF_RESULT_SUCCESS);
@@ -483,7 +483,7 @@ int main(void)
         TEST(test_fork),
     };
 
-    /* a broker would not be found */
+    /* there is no broker to be found */
     setenv("MEMORYD_SOCKET", "/nonexistent/socket", 1);
     return test_run(tests, NULL, NULL);
 }

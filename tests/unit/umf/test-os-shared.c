@@ -146,7 +146,7 @@ static void test_alignments(void **state)
     assert_ptr_equal(ptr, &ptr);
 }
 
-/* Whoever has something at a buffer's home already gets it elsewhere, aligned as well. */
+/* If a buffer's home is occupied, it is mapped elsewhere, with the same alignment. */
 static void test_home_is_taken(void **state)
 {
     char *first = alloc(16 * page, 16 * page), *block, *next;
@@ -172,7 +172,7 @@ static void test_impossible(void **state)
     assert_native(provider, umfMemoryProviderAlloc(provider, 0, 0, &ptr), 1001, "memory allocation failed: ");
     assert_native(provider, umfMemoryProviderAlloc(provider, TIB * 512, 0, &ptr), 1001, "memory allocation failed: ");
     assert_ptr_equal(ptr, &ptr);
-    /* and it goes on */
+    /* the provider still works */
     assert_success(umfMemoryProviderFree(provider, alloc(100, 0), 100));
 }
 
@@ -187,7 +187,7 @@ static void test_parts(void **state)
     assert_success(umfMemoryProviderAllocationSplit(provider, ptr + 2 * page, 6 * page, page));
     assert_success(umfMemoryProviderAllocationMerge(provider, ptr, ptr + 2 * page, 3 * page));
     assert_success(umfMemoryProviderAllocationSplit(provider, ptr, 3 * page, 2 * page));
-    /* the one in the middle: its pages go, the others stay as they are */
+    /* the middle one: its pages go, the others do not change */
     assert_success(umfMemoryProviderFree(provider, ptr + 2 * page, page));
     assert_false(is_mapped(ptr + 2 * page));
     assert_int_equal(pages_at(ptr), 7 * page);
@@ -202,7 +202,7 @@ static void test_parts(void **state)
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
 }
 
-/* Allocations that were never one cannot be made one, however they lie. */
+/* Allocations that were never one cannot be merged, even if they are adjacent. */
 static void test_no_merging_of_strangers(void **state)
 {
     char *a = alloc(page, 0), *b = alloc(page, 0);
@@ -372,7 +372,7 @@ static void test_threads(void **state)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-/* What a child frees it has no more; the parent has it still. */
+/* What the child frees is gone for the child, and remains for the parent. */
 static void in_child(int channel, void *context)
 {
     char *ptr = context;

@@ -89,7 +89,7 @@ static void test_wrong(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* By default everything is the provider's: also a success without memory, and a free that fails, and is done again. */
+/* By default the provider gets every call, and a success without memory and a failing free are passed on. */
 static void test_default_pool(void **state)
 {
     struct mock null = {.kind = MOCK_NULL}, mock = {.kind = MOCK_MALLOC};
@@ -146,7 +146,7 @@ static void test_shared_limits(void **state)
     umfDisjointPoolSharedLimitsDestroy(NULL);
 }
 
-/* An empty slab that is used again is not in the limits' count. */
+/* An empty slab that is used again is not counted by the limits. */
 static void test_limits_of_chunks(void **state)
 {
     umf_disjoint_pool_shared_limits_t *limits = umfDisjointPoolSharedLimitsCreate(SLAB);
@@ -172,7 +172,7 @@ static void test_limits_of_chunks(void **state)
     umfDisjointPoolSharedLimitsDestroy(limits);
 }
 
-/* Capacity: so many slabs are kept that are one allocation. */
+/* Capacity is the number of kept slabs that are one allocation. */
 static void test_capacity(void **state)
 {
     for (unsigned capacity = 0; capacity <= 6; capacity++) {
@@ -219,7 +219,7 @@ static void test_untouched(void **state)
     end(pool, &mock);
 }
 
-/* SlabMinSize: what is no larger than half of it is a chunk; of slabs of chunks one is kept. */
+/* SlabMinSize: sizes up to half of it are chunks; one slab of chunks is kept. */
 static void test_chunks(void **state)
 {
     struct mock mock = {.kind = MOCK_MALLOC};
@@ -244,7 +244,7 @@ static void test_chunks(void **state)
     end(pool, &mock);
 }
 
-/* Buckets: 64, 96, 128, 192, ...: sizes between two share slabs of the larger. */
+/* Buckets: 64, 96, 128, 192, ...: a size in between shares slabs with the larger one. */
 static void test_buckets(void **state)
 {
     static const size_t sizes[] = {1, 64, 65, 96, 97, 128, 129, 192, 193, 256, 257, 384, 385, 512};
@@ -260,7 +260,7 @@ static void test_buckets(void **state)
     end(pool, &mock);
 }
 
-/* MaxPoolableSize: more goes to the provider, and back at once. */
+/* MaxPoolableSize: larger allocations go to the provider, and back at once. */
 static void test_large(void **state)
 {
     struct mock mock = {.kind = MOCK_MALLOC};
@@ -276,7 +276,7 @@ static void test_large(void **state)
     end(pool, &mock);
 }
 
-/* umfPoolDestroy with allocations: the provider gets everything. */
+/* umfPoolDestroy with allocations: the provider gets everything back. */
 static void test_leak(void **state)
 {
     static const size_t sizes[] = {8, 100, 512, 1024, 4096, 10000};
@@ -288,7 +288,7 @@ static void test_leak(void **state)
     end(pool, &mock);
 }
 
-/* Odd slabs, the smallest buckets: every pointer is aligned to 8 bytes, and none overlaps another. */
+/* Odd slabs with the smallest buckets: every pointer is aligned to 8 bytes, and none overlaps another. */
 static void test_odd(void **state)
 {
     static const size_t slabs[] = {1, 40, 100, 1000, 5000, 70001};
@@ -313,7 +313,7 @@ static void test_odd(void **state)
     }
 }
 
-/* umfPoolAlignedMalloc in chunks, slabs and beyond; of a provider that knows its pages, and of one that does not. */
+/* umfPoolAlignedMalloc in chunks, slabs and beyond, with a provider that knows its pages and one that does not. */
 static void test_aligned(void **state)
 {
     for (enum mock_kind kind = MOCK_PAGES; kind <= MOCK_MALLOC; kind++) {
@@ -403,7 +403,7 @@ static void check_and_free(unsigned slot, unsigned char *ptr)
     wrong += umfPoolFree(shared_pool, ptr) != UMF_RESULT_SUCCESS;
 }
 
-/* What one thread allocates another frees, mostly. */
+/* Mostly, one thread frees what another allocates. */
 static void *exchange(void *arg)
 {
     unsigned at = (unsigned)(uintptr_t)arg;
@@ -431,7 +431,8 @@ static void run(unsigned n, void *(*body)(void *))
     assert_int_equal(wrong, 0);
 }
 
-/* Threads come and go, and free what others allocated; some go on after those. Then one slab a bucket is kept. */
+/* Threads come and go, and free what others allocated; some take over what those had. At the end one slab of each
+ * bucket is kept. */
 static void test_threads(void **state)
 {
     umf_disjoint_pool_params_t params = params_of(4096, 8192, 1, 8);
@@ -465,7 +466,7 @@ static void *keep_some(void *arg)
     return NULL;
 }
 
-/* What an ended thread had is given back, but for the slab that its bucket keeps; which the next one uses. */
+/* What an ended thread had is given back, except for the slab that its bucket keeps, and the next thread uses. */
 static void test_thread_end(void **state)
 {
     struct mock mock = {.kind = MOCK_MALLOC};
@@ -487,7 +488,7 @@ static void *leave_one(void *arg)
     return NULL;
 }
 
-/* What is left of an ended thread can be freed, and its slab goes the usual way. */
+/* What an ended thread has left can be freed, and its slab goes the usual way. */
 static void test_left_behind(void **state)
 {
     struct mock mock = {.kind = MOCK_MALLOC};
@@ -504,7 +505,7 @@ static void test_left_behind(void **state)
     end(shared_pool, &mock);
 }
 
-/* More pools than a thread remembers, all at once, and pools at addresses where others were. */
+/* More pools at once than a thread's cache holds, and pools at addresses where others were. */
 static void test_many_pools(void **state)
 {
     struct mock mock = {.kind = MOCK_MALLOC};
@@ -527,7 +528,7 @@ static void test_many_pools(void **state)
     }
 }
 
-/* A child goes on with what its thread had, and with new pools; so does the parent, and forks again. */
+/* A child goes on with what its thread had, and with new pools. So does the parent, and forks again. */
 static void test_fork(void **state)
 {
     struct mock mock = {.kind = MOCK_MALLOC};

@@ -21,11 +21,11 @@
 #define MINUTE  60
 
 static umf_memory_pool_handle_t pool;
-static void *_Atomic slots[SLOTS]; /* what goes from thread to thread */
+static void *_Atomic slots[SLOTS]; /* allocations that go from thread to thread */
 static atomic_bool stop;
 static atomic_uint wrong;
 
-/* Chunks and slabs, and what the provider gives by itself. */
+/* Chunks, slabs, and sizes that are passed on to the provider. */
 static size_t size_by(unsigned x)
 {
     return x % 50 ? 1 + x % 3000 : 1 + x % 50000;
@@ -73,7 +73,7 @@ static void free_all(void)
     }
 }
 
-/* If it waits for what never comes, it is killed. */
+/* If it waits forever, it is killed. */
 static void be_child(void *mine)
 {
     pthread_t thread;

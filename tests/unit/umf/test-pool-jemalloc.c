@@ -43,7 +43,7 @@ static int compare(const void *a, const void *b)
     return (*first > *second) - (*first < *second);
 }
 
-/* Many sizes, freed in an order of their own: cut and joined in the provider, too; and all comes back in the end. */
+/* Many sizes, freed in another order: the provider splits and merges, and gets everything back in the end. */
 static void test_parts(void **state)
 {
     struct mock mock = {.kind = MOCK_PAGES};
@@ -109,7 +109,7 @@ static void test_leak(void **state)
     }
 }
 
-/* umfPoolRealloc to 0: it is freed, without an error. */
+/* umfPoolRealloc to 0 frees, without an error. */
 static void test_realloc_to_nothing(void **state)
 {
     struct mock mock = {.kind = MOCK_PAGES};
@@ -120,7 +120,7 @@ static void test_realloc_to_nothing(void **state)
     end(pool, &mock);
 }
 
-/* Several at once have nothing to do with one another. */
+/* Several pools at once are independent. */
 static void test_several(void **state)
 {
     struct mock mocks[20] = {{.kind = MOCK_PAGES}};
@@ -141,7 +141,7 @@ static void test_several(void **state)
     }
 }
 
-/* The process's malloc is who it was, and no function of jemalloc's can be found. */
+/* The process's malloc is unchanged, and no function of jemalloc can be found. */
 static void test_process(void **state)
 {
     Dl_info info;

@@ -5,7 +5,7 @@
 #include <memclient/umf/umf/pools/pool_scalable.h>
 #include <stdlib.h>
 
-/* umfScalablePoolOps: it takes memory by 2 MiB, and gives everything back at the end. */
+/* umfScalablePoolOps: it allocates 2 MiB at a time, and gives everything back at the end. */
 static void test_granularity(void **state)
 {
     struct mock mock = {.kind = MOCK_PAGES};
@@ -20,7 +20,7 @@ static void test_granularity(void **state)
     assert_int_equal(mock.wrong, 0);
 }
 
-/* umfPoolMalloc, umfPoolGetLastAllocationError: whatever the provider said, memory is short. */
+/* umfPoolMalloc, umfPoolGetLastAllocationError: any failure of the provider is OUT_OF_HOST_MEMORY. */
 static void test_provider_fails(void **state)
 {
     struct mock mock = {.kind = MOCK_PAGES, .fails[MOCK_ALLOC] = UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC};
@@ -39,7 +39,7 @@ static void test_provider_fails(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* umfPoolRealloc to 0: it is freed; UNKNOWN. */
+/* umfPoolRealloc to 0 frees; UNKNOWN. */
 static void test_realloc_to_nothing(void **state)
 {
     struct mock mock = {.kind = MOCK_PAGES};

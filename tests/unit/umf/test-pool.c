@@ -10,7 +10,7 @@
 
 #include "tests/unit/umf/mock.h"
 
-#pragma weak umfJemallocPoolOps /* not every build has it */
+#pragma weak umfJemallocPoolOps /* not in every build */
 
 #define BOGUS ((umf_memory_provider_handle_t)0x1)
 #define P ((void *)0x10000)
@@ -142,7 +142,7 @@ static void create_looks_at_the_version(void **state)
     assert_null(pool);
 }
 
-/* The provider stays its owner's, even one that the pool was to own; what the pool got of it is forgotten. */
+/* The provider remains its owner's, even one that the pool was to own. What the pool has allocated is forgotten. */
 static void create_passes_failures_on(void **state)
 {
     umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
@@ -158,7 +158,7 @@ static void create_passes_failures_on(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* umfPoolGetMemoryProvider, hPool, hProvider: A provider is not looked at before there is a need. */
+/* umfPoolGetMemoryProvider, hPool, hProvider: A provider is not called before it is needed. */
 static void provider_may_be_anything(void **state)
 {
     umf_memory_provider_handle_t provider = NULL;
@@ -263,7 +263,7 @@ static void everything_reaches_the_pool(void **state)
     assert_ptr_equal(seen.params, &params);
     assert_string_equal(umfMemoryProviderGetName(seen.provider), "mock");
     assert_ptr_equal(umfPoolMalloc(pool, 1), P);
-    assert_null(umfPoolByPtr(P)); /* no provider's memory */
+    assert_null(umfPoolByPtr(P)); /* not a provider's memory */
     assert_int_equal(seen.size, 1);
     assert_ptr_equal(umfPoolCalloc(pool, 2, 3), P);
     assert_int_equal(seen.count, 2);
@@ -282,7 +282,7 @@ static void everything_reaches_the_pool(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* The pool gets a provider that stands for the one given, with all that one has. */
+/* The pool gets a provider that stands for the given one, with all its operations. */
 static void whole_provider_reaches_the_pool(void **state)
 {
     struct mock mock = {.calls = {0}};

@@ -258,7 +258,7 @@ static void *free_elsewhere(void *pool)
     return umfPoolFree(pool, umfPoolMalloc(pool, 16)) == UMF_RESULT_SUCCESS ? pool : NULL;
 }
 
-/* What another thread does is its own business. */
+/* A failure in another thread does not change this thread's last error. */
 static void check_last_error(void **state)
 {
     struct fixture *fixture;

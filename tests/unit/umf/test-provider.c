@@ -45,7 +45,7 @@ static void create_checks_its_arguments(void **state)
         try_ops(&_ops);                          \
     })
 
-/* umfMemoryProviderCreate: operations that every provider has. */
+/* umfMemoryProviderCreate: every provider must have these operations. */
 static void create_wants_every_operation(void **state)
 {
     assert_success(try_ops(&mock_ops[MOCK_PAGES]));
@@ -59,7 +59,7 @@ static void create_wants_every_operation(void **state)
     assert_result(without(get_name), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
-/* umfMemoryProviderCreate: split and merge, and those for sharing, are given together. */
+/* umfMemoryProviderCreate: split and merge, and the operations for sharing, must be given together. */
 static void create_wants_pairs_and_all_of_ipc(void **state)
 {
     umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
@@ -80,7 +80,7 @@ static void create_wants_pairs_and_all_of_ipc(void **state)
     assert_success(try_ops(&ops));
 }
 
-/* umfMemoryProviderCreate: A later minor version, and an older one, is fine; another major one is not. */
+/* umfMemoryProviderCreate: A later or older minor version is accepted, another major version is not. */
 static void create_looks_at_the_version(void **state)
 {
     umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
@@ -131,7 +131,7 @@ static void finalize(void *provider)
 }
 
 /* umf_result_t, INVALID_ARGUMENT; umfMemoryProviderCreate, params, hProvider; umfMemoryProviderDestroy, hProvider: The
- * parameters reach initialize, and what that makes reaches finalize, once; a failure is finalized never. */
+ * parameters reach initialize. What that makes reaches finalize, once. After a failure finalize is not called. */
 static void parameters_reach_the_provider(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -263,7 +263,7 @@ static void handles_of_memory(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* umf_result_t: What a provider does not have, it does not support. */
+/* umf_result_t: Operations that a provider does not have are not supported. */
 static void missing_operations(void **state)
 {
     umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);
@@ -305,7 +305,7 @@ static void no_provider(void **state)
     assert_result(umfMemoryProviderCloseIPCHandle(NULL, P, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
-/* ptr, totalSize, firstSize: INVALID_ARGUMENT before the provider is asked. */
+/* ptr, totalSize, firstSize: INVALID_ARGUMENT before the provider is called. */
 static void split_checks_its_arguments(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -336,7 +336,7 @@ static void merge_checks_its_arguments(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* Those that come with the library look at what reaches them; a broker is not even looked for. */
+/* The library's own providers check their arguments before they look for a broker. */
 static void nothing_to_share(umf_memory_provider_handle_t provider)
 {
     char data[256] = "";

@@ -22,13 +22,13 @@ static void allocates_and_frees(void **state)
     assert_success(umfPoolFree(pool, ptr));
     assert_ptr_equal(mock.ptr, ptr);
     assert_int_equal(mock.size, 100);
-    /* whatever the alignment is */
+    /* any alignment */
     ptr = umfPoolAlignedMalloc(pool, 10, 48);
     assert_non_null(ptr);
     assert_int_equal(mock.alignment, 48);
     assert_success(umfFree(ptr));
     assert_int_equal(mock.size, 10);
-    /* nothing else was asked of the provider */
+    /* no other operation was called */
     assert_int_equal(mock_called(&mock), 1U << MOCK_ALLOC | 1U << MOCK_FREE);
     assert_int_equal(mock.calls[MOCK_ALLOC], 2);
     assert_int_equal(mock.calls[MOCK_FREE], 2);
@@ -76,7 +76,7 @@ static void passes_failures_on(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* NULL goes to the provider as well; of no pool it is nothing. */
+/* A pool passes NULL on to the provider. umfFree() ignores it. */
 static void frees_null(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -95,7 +95,7 @@ static void frees_null(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* A provider that succeeds without giving anything. */
+/* A provider that succeeds without memory. */
 static void gets_nothing(void **state)
 {
     umf_memory_provider_handle_t provider = mock_of(MOCK_NULL);

@@ -52,7 +52,7 @@ static umf_memory_pool_handle_t make_pool(void)
     return pool;
 }
 
-/* A slab is one request, and so are its handle, and opening what is in it, however much that is. */
+/* A slab is one request, its handle is another, and opening it a third, however much is in it. */
 static void objects_of_a_slab(void **state)
 {
     umf_memory_pool_handle_t pool = make_pool(), consumer = make_pool();

@@ -14,11 +14,11 @@
 
 #define PAGE ((size_t)4096)
 
-/* A proxy pool whose provider the test has in its hands as well, as a pool has it. */
+/* A proxy pool, whose tracking provider the test can call as the pool does. */
 struct open_pool {
     umf_memory_provider_handle_t provider;
     umf_memory_pool_handle_t pool;
-    umf_memory_provider_handle_t inner; /* what the pool got */
+    umf_memory_provider_handle_t inner; /* the pool's tracking provider */
 };
 
 static umf_memory_provider_handle_t got;
@@ -46,7 +46,7 @@ static void open_pool_done(struct open_pool *open)
     umfMemoryProviderDestroy(open->provider);
 }
 
-/* All of [from, to) is the pool's, as far as single bytes can show. */
+/* Checks that all of [from, to) is the pool's, by single bytes. */
 static void assert_pool(const char *from, const char *to, umf_memory_pool_handle_t pool)
 {
     assert_ptr_equal(umfPoolByPtr(from), pool);
@@ -91,7 +91,7 @@ static void many_pools(void **state)
     for (unsigned i = 0; i < POOLS; i++)
         for (unsigned j = 0; j < PIECES; j++)
             assert_pool(pieces[i][j], pieces[i][j] + 16 + i + j, pools[i]);
-    /* by address alone, in another order */
+    /* found by address alone, in another order */
     for (unsigned j = PIECES; j--;)
         for (unsigned i = 0; i < POOLS; i++)
             assert_success(umfFree(pieces[i][j]));
@@ -111,7 +111,7 @@ static void what_is_no_pools(void **state)
     assert_null(umfPoolByPtr(here));
 }
 
-/* A pool that ends takes what it did not free along. */
+/* Destroying a pool frees what it did not free. */
 static void pool_ends(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -141,7 +141,7 @@ static void not_tracked(void **state)
     assert_null(umfPoolByPtr(ptr));
     assert_success(umfFree(ptr));
     assert_int_equal(mock.calls[MOCK_FREE], 0);
-    /* nobody knows how much it is */
+    /* nobody knows the size */
     assert_result(umfPoolFree(pool, ptr), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
     assert_int_equal(mock.size, 0);
     assert_success(umfMemoryProviderFree(provider, ptr, 100));
@@ -151,7 +151,7 @@ static void not_tracked(void **state)
 
 /* ---- freeing --------------------------------------------------------------------------------------------- */
 
-/* umfPoolFree, hPool: What the provider did not take back is still the pool's, with its size. */
+/* umfPoolFree, hPool: What the provider did not take back remains the pool's, with its size. */
 static void free_fails(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -170,7 +170,7 @@ static void free_fails(void **state)
     open_pool_done(&open);
 }
 
-/* An address that the pool does not know: the provider has to know, and it is not the pool's afterwards either. */
+/* The pool does not know the address, so the provider has to, and it is not the pool's afterwards either. */
 static void frees_the_unknown(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -183,7 +183,7 @@ static void frees_the_unknown(void **state)
     open_pool_done(&open);
 }
 
-/* The beginning, the end, and the middle of an allocation are freed by themselves. */
+/* The beginning, the end and the middle of an allocation are freed separately. */
 static void frees_parts(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -196,7 +196,7 @@ static void frees_parts(void **state)
     assert_success(umfMemoryProviderFree(open.inner, ptr + 6 * PAGE, PAGE));
     assert_null(umfPoolByPtr(ptr + 6 * PAGE));
     assert_pool(ptr + PAGE, ptr + 6 * PAGE, open.pool);
-    /* in vain: then it is as it was, to be freed as a whole */
+    /* a free that fails leaves the allocation whole */
     mock.fails[MOCK_FREE] = UMF_RESULT_ERROR_UNKNOWN;
     assert_result(umfMemoryProviderFree(open.inner, ptr + 3 * PAGE, PAGE), UMF_RESULT_ERROR_UNKNOWN);
     assert_pool(ptr + PAGE, ptr + 6 * PAGE, open.pool);
@@ -207,7 +207,7 @@ static void frees_parts(void **state)
     assert_pool(ptr + PAGE, ptr + 3 * PAGE, open.pool);
     assert_null(umfPoolByPtr(ptr + 3 * PAGE));
     assert_pool(ptr + 4 * PAGE, ptr + 6 * PAGE, open.pool);
-    /* each is one of its own now */
+    /* each is an allocation of its own now */
     assert_success(umfFree(ptr + PAGE));
     assert_int_equal(mock.size, 2 * PAGE);
     assert_success(umfFree(ptr + 4 * PAGE));
@@ -239,7 +239,7 @@ static void splits_and_merges(void **state)
     open_pool_done(&open);
 }
 
-/* Only what is there, and just as large: the provider is not even asked. */
+/* Only existing allocations of exactly this size are split and merged. For others the provider is not called. */
 static void splits_and_merges_what_is_there(void **state)
 {
     struct mock mock = {.calls = {0}}, other_mock = {.calls = {0}};
@@ -262,7 +262,7 @@ static void splits_and_merges_what_is_there(void **state)
     assert_result(umfMemoryProviderAllocationMerge(other.inner, ptr, ptr + PAGE, 2 * PAGE),
                   UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(mock.calls[MOCK_MERGE], 0);
-    /* what the provider refuses changes nothing */
+    /* if the provider refuses, nothing changes */
     mock.fails[MOCK_MERGE] = mock.fails[MOCK_SPLIT] = UMF_RESULT_ERROR_UNKNOWN;
     assert_result(umfMemoryProviderAllocationMerge(open.inner, ptr, ptr + PAGE, 2 * PAGE), UMF_RESULT_ERROR_UNKNOWN);
     assert_result(umfMemoryProviderAllocationSplit(open.inner, ptr + 2 * PAGE, 2 * PAGE, PAGE),
@@ -310,7 +310,7 @@ static umf_memory_provider_handle_t provider_of_pool(umf_memory_pool_handle_t po
     return provider;
 }
 
-/* Both have the same range: the one further in is meant, and freeing goes outwards, step by step. */
+/* Both pools have the same range. The inner one is found, and freeing goes outwards, step by step. */
 static void pool_in_pool(void **state)
 {
     struct mock mock = {.calls = {0}};
@@ -334,7 +334,7 @@ static void pool_in_pool(void **state)
     open_pool_done(&outer);
 }
 
-/* One in another, as far as that goes: what cannot be noted is not given. */
+/* Pools are nested as deep as possible. What cannot be recorded is not allocated. */
 static void pools_in_pools(void **state)
 {
     enum { DEEP = 16 };
@@ -363,7 +363,7 @@ static void pools_in_pools(void **state)
     }
 }
 
-/* A pool that gives parts of one allocation of its provider's, one after the other. */
+/* A pool that gives out parts of one allocation of its provider, one after another. */
 struct bump {
     umf_memory_provider_handle_t provider;
     char *base;
@@ -426,12 +426,12 @@ static void parts_in_a_pool(void **state)
         parts[i] = umfPoolMalloc(inner, PAGE);
     assert_pool(bump.base, bump.base + 60 * PAGE, inner);
     assert_pool(bump.base + 60 * PAGE, bump.base + 64 * PAGE, outer);
-    /* what is freed within is the outer pool's again */
+    /* what was freed inside is the outer pool's again */
     for (unsigned i = 0; i < 60; i += 2)
         assert_success(umfFree(parts[i]));
     for (unsigned i = 0; i < 60; i++)
         assert_pool(parts[i], parts[i] + PAGE, i % 2 ? inner : outer);
-    /* the outer allocation may change around what lies in it */
+    /* the outer allocation may be split and merged around what lies in it */
     assert_success(umfMemoryProviderAllocationSplit(bump.provider, bump.base, 64 * PAGE, 10 * PAGE));
     assert_success(umfMemoryProviderAllocationMerge(bump.provider, bump.base, bump.base + 10 * PAGE, 64 * PAGE));
     for (unsigned i = 0; i < 60; i++)
@@ -446,7 +446,7 @@ static void parts_in_a_pool(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* A provider that gives the same memory again, though the pool has it: the old allocation is over. */
+/* A provider that returns memory that the pool has already: the old allocation is gone. */
 static char arena[64];
 static size_t next_start;
 

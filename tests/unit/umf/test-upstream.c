@@ -38,7 +38,7 @@ static char *alloc(umf_memory_provider_handle_t provider, size_t size)
     return ptr;
 }
 
-/* Memory of nobody's here: whatever is answered, it stays. */
+/* Memory that no provider has. It stays, whatever the result. */
 static char *strange(void)
 {
     char *ptr = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -137,7 +137,7 @@ static void splits_and_closes_anything(void **state)
     umfMemoryProviderDestroy(shared);
 }
 
-/* Of whatever size, and whatever huge pages the machine has. */
+/* For any size, and whatever huge pages the machine has. */
 static void recommends_the_page(void **state)
 {
     umf_memory_provider_handle_t provider = make(UMF_MEM_MAP_PRIVATE);
@@ -170,7 +170,7 @@ static umf_result_t create(umf_numa_mode_t mode, unsigned weight, unsigned targe
     return result;
 }
 
-/* Partitions mean something in one mode, and are looked at in all. */
+/* Partitions are used in one mode, and checked in all. */
 static void looks_at_partitions(void **state)
 {
     static const umf_numa_mode_t modes[] = {UMF_NUMA_MODE_BIND, UMF_NUMA_MODE_INTERLEAVE, UMF_NUMA_MODE_PREFERRED,
@@ -184,7 +184,7 @@ static void looks_at_partitions(void **state)
         assert_result(create(modes[i], 0, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
         assert_result(create(modes[i], 1, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     }
-    /* no list of nodes to be in */
+    /* there is no list of nodes for it to be in */
     params.partitions = &partition;
     params.partitions_len = 1;
     assert_result(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &provider),
@@ -193,7 +193,7 @@ static void looks_at_partitions(void **state)
 
 /* ---- errors ----------------------------------------------------------------------------------------------- */
 
-/* Neither the last failed provider nor the native error goes with a success; a pool's last error does. */
+/* A success clears neither the last failed provider nor the native error, but a pool's last error. */
 static void errors_last(void **state)
 {
     umf_memory_provider_handle_t provider = make(UMF_MEM_MAP_PRIVATE);
@@ -224,7 +224,7 @@ static void policies_that_are_none_may_be_destroyed(void **state)
 
 /* ---- ours ------------------------------------------------------------------------------------------------- */
 
-/* Upstream has no such provider, so no program counts on what is wrong going unnoticed. */
+/* Upstream has no such provider, so no program relies on mistakes that go unnoticed. */
 static void the_memoryd_provider_keeps_to_the_document(void **state)
 {
     umf_memory_provider_handle_t provider;

@@ -382,7 +382,7 @@ static void opens_untracked(void **state)
 /* ---- two pools, one address ------------------------------------------------------------------------------ */
 
 /* Two pools have the same range open. Whichever closes first, or is destroyed first, it stays open for the other. */
-static void twins(void **state)
+static void opens_the_same_range_twice(void **state)
 {
     umf_memory_pool_handle_t pools[2];
     void *ptr = umfPoolMalloc(pool, SIZE), *opened[2];
@@ -572,7 +572,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pool_ends_with_open_handles, setup, teardown),
         cmocka_unit_test_setup_teardown(close_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(opens_untracked, setup, teardown),
-        cmocka_unit_test_setup_teardown(twins, setup, teardown),
+        cmocka_unit_test_setup_teardown(opens_the_same_range_twice, setup, teardown),
         cmocka_unit_test_setup_teardown(threads_get_and_put, setup, teardown),
         cmocka_unit_test_setup_teardown(threads_open_and_close, setup, teardown),
         cmocka_unit_test_setup_teardown(waits_for_the_first, setup, teardown),

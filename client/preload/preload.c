@@ -67,7 +67,7 @@ static void provider_finalize(void *provider)
 
 static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
-    uintptr_t start, behind, at = atomic_load_explicit(&next, memory_order_relaxed);
+    uintptr_t start, after, at = atomic_load_explicit(&next, memory_order_relaxed);
 
     if (alignment < page_size())
         alignment = (size_t)page_size();
@@ -75,11 +75,11 @@ static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment
         start = at + (alignment - at % alignment) % alignment;
         if (start < at || start > end || size > end - start)
             return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-        behind = start + (uintptr_t)page_align_up(size);
-    } while (!atomic_compare_exchange_weak(&next, &at, behind));
-    if (mprotect((void *)start, behind - start, PROT_READ | PROT_WRITE)) {
+        after = start + (uintptr_t)page_align_up(size);
+    } while (!atomic_compare_exchange_weak(&next, &at, after));
+    if (mprotect((void *)start, after - start, PROT_READ | PROT_WRITE)) {
         /* given back, unless another thread has got what comes after it */
-        (void)atomic_compare_exchange_strong(&next, &behind, at);
+        (void)atomic_compare_exchange_strong(&next, &after, at);
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     }
     *ptr = (void *)start;

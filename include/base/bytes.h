@@ -48,7 +48,7 @@ static inline int hex_digit(char c)
     return -1;
 }
 
-/* Reads exactly 2 * n digits and the NUL behind them; else false and `p` untouched. */
+/* Reads exactly 2 * n digits and the NUL after them; else false and `p` untouched. */
 static inline bool bytes_from_hex(const char *text, void *p, size_t n)
 {
     uint8_t *bytes = p;

@@ -130,22 +130,22 @@ static inline bool range_index_is_empty(const struct range_index *index)
 
 /* Finds the neighbours of a range to be entered. False if one of them overlaps it. */
 static inline bool range_index_fits(struct range_index *index, uint64_t start, uint64_t size, struct range_path *path,
-                                    struct range_leaf **before, struct range_leaf **behind)
+                                    struct range_leaf **before, struct range_leaf **after)
 {
     range_path_go(index, start, path);
     *before = range_path_before(path, start);
-    *behind = range_path_behind(path, start);
+    *after = range_path_after(path, start);
     return !(*before && range_entry_holds(&(*before)->entry, start)) &&
-           !(*behind && ((*behind)->entry.start - start < size || (*behind)->entry.start == start));
+           !(*after && ((*after)->entry.start - start < size || (*after)->entry.start == start));
 }
 
 /* 0, -EEXIST if a range overlaps it, or -ENOMEM. The last byte's address must be UINT64_MAX at most. */
 RANGE_INDEX_UNUSED int range_index_insert(struct range_index *index, uint64_t start, uint64_t size, void *value)
 {
-    struct range_leaf *before, *behind, *leaf;
+    struct range_leaf *before, *after, *leaf;
     struct range_path path;
 
-    if (!range_index_fits(index, start, size, &path, &before, &behind))
+    if (!range_index_fits(index, start, size, &path, &before, &after))
         return -EEXIST;
     leaf = range_leaf_new(index, start, size, value);
     return leaf ? range_path_enter(index, &path, leaf) : -ENOMEM;
@@ -249,16 +249,16 @@ RANGE_INDEX_UNUSED int range_index_merge(struct range_index *index, uint64_t low
  */
 RANGE_INDEX_UNUSED int range_index_join(struct range_index *index, uint64_t start, uint64_t size, void *value)
 {
-    struct range_leaf *before, *behind, *leaf;
+    struct range_leaf *before, *after, *leaf;
     struct range_path path;
     uint64_t high = 0;
     int r = 0;
 
-    if (!range_index_fits(index, start, size, &path, &before, &behind))
+    if (!range_index_fits(index, start, size, &path, &before, &after))
         return -EEXIST;
-    if (behind && behind->entry.start - start == size && behind->entry.value == value) {
-        high = behind->entry.start;
-        size += behind->entry.size;
+    if (after && after->entry.start - start == size && after->entry.value == value) {
+        high = after->entry.start;
+        size += after->entry.size;
     }
     if (before && start - before->entry.start == before->entry.size && before->entry.value == value) {
         leaf = range_leaf_new(index, before->entry.start, before->entry.size + size, value);
@@ -281,7 +281,7 @@ RANGE_INDEX_UNUSED int range_index_join(struct range_index *index, uint64_t star
 RANGE_INDEX_UNUSED int range_index_cut(struct range_index *index, uint64_t start, uint64_t size, const void *value)
 {
     struct range_leaf *low = NULL, *high = NULL;
-    uint64_t before, behind;
+    uint64_t before, after;
     struct range_entry whole;
     struct range_path path;
 
@@ -290,11 +290,11 @@ RANGE_INDEX_UNUSED int range_index_cut(struct range_index *index, uint64_t start
     before = start - whole.start;
     if (size > whole.size - before)
         return 0;
-    behind = whole.size - before - size;
+    after = whole.size - before - size;
     if (before && !(low = range_leaf_new(index, whole.start, before, whole.value)))
         return -ENOMEM;
-    if (behind) {
-        high = range_leaf_new(index, start + size, behind, whole.value);
+    if (after) {
+        high = range_leaf_new(index, start + size, after, whole.value);
         range_path_go(index, start + size, &path);
         if (!high || range_path_enter(index, &path, high)) {
             if (low)
@@ -319,7 +319,7 @@ RANGE_INDEX_UNUSED bool range_index_next(struct range_index *index, uint64_t add
     if (range_index_find(index, address, ret))
         return true;
     range_path_go(index, address, &path);
-    leaf = range_path_behind(&path, address);
+    leaf = range_path_after(&path, address);
     if (leaf)
         *ret = leaf->entry;
     return leaf;

@@ -234,7 +234,7 @@ static inline struct range_leaf *range_path_before(const struct range_path *path
 }
 
 /* The first leaf that starts there or after it. */
-static inline struct range_leaf *range_path_behind(const struct range_path *path, uint64_t start)
+static inline struct range_leaf *range_path_after(const struct range_path *path, uint64_t start)
 {
     if (*path->place && range_word_prefix(*path->place) >= start)
         return range_first_below(*path->place);

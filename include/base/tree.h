@@ -46,9 +46,9 @@
     }                                                                                                    \
     TREE_UNUSED struct type *name##_insert_near(struct name *head, struct type *element, struct type *near) \
     {                                                                                                    \
-        bool behind = near && compare(element, near) > 0;                                                \
-        struct type *before = behind ? near : near ? RB_PREV(name, head, near) : NULL;                   \
-        struct type *next = behind ? RB_NEXT(name, head, near) : near;                                   \
+        bool is_after = near && compare(element, near) > 0;                                              \
+        struct type *before = is_after ? near : near ? RB_PREV(name, head, near) : NULL;                 \
+        struct type *next = is_after ? RB_NEXT(name, head, near) : near;                                 \
                                                                                                          \
         if (!next || compare(element, next) >= 0 || (before && compare(element, before) <= 0))           \
             return RB_INSERT(name, head, element);                                                       \

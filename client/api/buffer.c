@@ -150,10 +150,7 @@ int memclient_buffer_info(struct memclient_buffer *buf, struct memclient_buffer_
         r = check_output(info, "info");
     if (!r)
         r = rpc_info(buffer_route(buf), buf->id, &filled);
-    if (r)
-        return r;
-    sized_write(info, &filled, sizeof(filled));
-    return 0;
+    return r ? r : write_output(info, &filled, sizeof(filled));
 }
 
 /* ---- what is done to one -------------------------------------------------------------------- */

@@ -28,6 +28,12 @@ int check_output(const void *to, const char *what)
     return r && to ? refuse_size(r, what) : r;
 }
 
+int write_output(void *to, const void *from, size_t size)
+{
+    sized_write(to, from, size);
+    return 0;
+}
+
 int check_context(struct memclient **ctx)
 {
     return *ctx ? 0 : context_default(ctx);

@@ -15,6 +15,8 @@ int check_options(void *to, size_t size, const void *from, const char *what);
 
 /* Can sized_write() write to it? */
 int check_output(const void *to, const char *what);
+/* Writes the result, as sized_write(). Returns 0. */
+int write_output(void *to, const void *from, size_t size);
 
 /* Replaces NULL by the default context. */
 int check_context(struct memclient **ctx);

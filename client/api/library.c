@@ -76,8 +76,7 @@ int memclient_connection(struct memclient *ctx, struct memclient_connection_info
     filled.simulated = ctx->session.simulated;
     filled.autostarted = ctx->autostarted;
     pthread_mutex_unlock(&ctx->lock);
-    sized_write(info, &filled, sizeof(filled));
-    return 0;
+    return write_output(info, &filled, sizeof(filled));
 }
 
 int memclient_ping(struct memclient *ctx)

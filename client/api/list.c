@@ -48,20 +48,17 @@ LISTING(tokens, LIST_TOKENS, memclient_token_info)
 /* ---- status --------------------------------------------------------------------------------- */
 
 /* A request to the broker whose reply is one struct. */
-#define QUESTION(name, type, output)                                                        \
-    int memclient_##name(struct memclient *ctx, struct type *output)                        \
-    {                                                                                       \
-        struct type filled;                                                                 \
-        int r = check_output(output, #output);                                              \
-                                                                                            \
-        if (!r)                                                                             \
-            r = check_context(&ctx);                                                        \
-        if (!r)                                                                             \
-            r = rpc_##name(context_route(ctx), &filled);                                   \
-        if (r)                                                                              \
-            return r;                                                                       \
-        sized_write(output, &filled, sizeof(filled));                                      \
-        return 0;                                                                           \
+#define QUESTION(name, type, output)                                 \
+    int memclient_##name(struct memclient *ctx, struct type *output) \
+    {                                                                \
+        struct type filled;                                          \
+        int r = check_output(output, #output);                       \
+                                                                     \
+        if (!r)                                                      \
+            r = check_context(&ctx);                                 \
+        if (!r)                                                      \
+            r = rpc_##name(context_route(ctx), &filled);             \
+        return r ? r : write_output(output, &filled, sizeof(filled)); \
     }
 
 QUESTION(status, memclient_broker_status, status)
@@ -109,8 +106,5 @@ int memclient_next_event(struct memclient *ctx, struct memclient_event *event)
         r = check_context(&ctx);
     if (!r)
         r = event_next(ctx, &next);
-    if (r)
-        return r;
-    sized_write(event, &next, sizeof(next));
-    return 0;
+    return r ? r : write_output(event, &next, sizeof(next));
 }

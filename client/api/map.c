@@ -138,8 +138,5 @@ int memclient_query_address(const void *address, struct memclient_address_info *
     r = check_output(info, "info");
     if (!r)
         r = map_query((uintptr_t)address, &filled);
-    if (r)
-        return r;
-    sized_write(info, &filled, sizeof(filled));
-    return 0;
+    return r ? r : write_output(info, &filled, sizeof(filled));
 }

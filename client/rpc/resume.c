@@ -31,9 +31,7 @@
 #define AUTOSTART_ATTEMPTS 9
 
 struct resumption {
-    char path[108];
-    bool private;
-    bool may_autostart;
+    struct connected at; /* of the session; its socket is not used */
     char program[MEMORYD_PROGRAM_MAX + 1];
     struct rpc_session session;
 
@@ -83,9 +81,7 @@ int channel_may_resume(struct channel *channel, const struct connected *connecte
 
     if (!next)
         return fail_with(ENOMEM, "no memory for a session");
-    memcpy(next->path, connected->path, sizeof(next->path));
-    next->private = connected->private;
-    next->may_autostart = connected->may_autostart;
+    next->at = *connected;
     snprintf(next->program, sizeof(next->program), "%s", program);
     next->session = *session;
     next->hello_reply.release_log = -1;
@@ -112,7 +108,7 @@ void resume_deinit(struct channel *channel)
 
 int resume_timed_out(struct channel *channel)
 {
-    const char *path = channel->resumption->path;
+    const char *path = channel->resumption->at.path;
 
     return channel->link == LINK_DOWN
                ? fail_with(ETIMEDOUT, "the broker at %s has gone, and did not come back in time", path)
@@ -196,7 +192,7 @@ static int resume_connect(struct channel *channel)
     channel->socket = fd;
     channel->socket_id = file_id_of(fd);
     pthread_mutex_unlock(&channel->lock);
-    r = connect_once(fd, next->path, next->private);
+    r = connect_once(fd, next->at.path, next->at.private);
     if (!r)
         channel->may_wait = !sockio_set_wait(fd, LINK_WAIT_MS);
     pthread_mutex_lock(&channel->lock);
@@ -209,7 +205,7 @@ static int resume_start_broker(struct channel *channel, uint64_t deadline)
     int r;
 
     pthread_mutex_unlock(&channel->lock);
-    r = autostart_broker(next->path, deadline);
+    r = autostart_broker(next->at.path, deadline);
     pthread_mutex_lock(&channel->lock);
     return r == -ETIMEDOUT ? 0 : r;
 }
@@ -227,7 +223,7 @@ void resume_step(struct channel *channel, uint64_t deadline)
         resume_say_hello(channel);
     } else if (resume_is_restarting(r)) {
         resume_later(channel);
-        if (r != -EAGAIN && next->may_autostart && next->attempt > AUTOSTART_ATTEMPTS) {
+        if (r != -EAGAIN && next->at.may_autostart && next->attempt > AUTOSTART_ATTEMPTS) {
             next->attempt = 0;
             r = resume_start_broker(channel, deadline);
             if (r)

@@ -25,7 +25,7 @@ int memclient_export_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
     return r ? r : share_fd(buf, rights, fd);
 }
 
-static int open_fd(struct memclient *ctx, int (*open)(struct memclient *, int, struct memclient_buffer **), int fd,
+static int open_fd(struct memclient *ctx, int (*opens)(struct memclient *, int, struct memclient_buffer **), int fd,
                    struct memclient_buffer **buf)
 {
     int r;
@@ -35,7 +35,7 @@ static int open_fd(struct memclient *ctx, int (*open)(struct memclient *, int, s
         r = fail_with(EBADF, "%d is no open descriptor", fd);
     if (!r)
         r = check_context(&ctx);
-    return r ? r : open(ctx, fd, buf);
+    return r ? r : opens(ctx, fd, buf);
 }
 
 int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * memoryd: the options, and nothing else. What they do is in app/.
+ * memoryd: its options. What they do is in app/.
  */
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static int usage_error(void)
     return EXIT_USAGE;
 }
 
-/* Whoever starts us may have closed them, and a descriptor of ours in their place would be taken for them. */
+/* The parent may have closed them, and a descriptor of ours in their place would be taken for one of them. */
 static void ensure_standard_descriptors(void)
 {
     int fd;
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     log_init();
     if (check)
         return app_check_config(&app);
-    /* executed through /proc, it would be called "exe" */
+    /* executed through /proc, the process would be called "exe" */
     (void)prctl(PR_SET_NAME, "memoryd");
     return app.broker >= 0 ? app_serve(&app) : app_keep(&app);
 }

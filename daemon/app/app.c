@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker's start and end. Each part is built by one function that says why it cannot be had.
+ * The broker's start and end. Each part is built by one function, which logs why that fails.
  */
 
 #include "app/app.h"
@@ -75,8 +75,8 @@ static int build_loop(struct app *app)
     return r ? EXIT_FAILED : EXIT_OK;
 }
 
-/* Last, so that nobody is let in who would find it closed again. The socket itself stays: new clients wait in it while
- * a broker ends and the next one starts. */
+/* Last, so that no client is accepted in vain. The socket itself stays: new clients wait in it while a broker ends and
+ * the next one starts. */
 static int build_listener(struct app *app)
 {
     int fd = fcntl(app->inherited.listener, F_DUPFD_CLOEXEC, 0);
@@ -105,7 +105,6 @@ static void app_log_pool(const struct pool *pool)
                pool->retired ? "; not configured any more, nothing is made there" : "");
 }
 
-/* Of the first broker that ever was there is nothing to say. */
 static void app_log_recovered(const struct app *app)
 {
     struct broker_holdings held;
@@ -145,7 +144,7 @@ static int app_build(struct app *app)
     return status;
 }
 
-/* Nothing is changed any more. Who had no time for a last reply hears of the end now, not when the process has gone. */
+/* Nothing is changed any more. A client that got no last reply learns of the end now, not when the process is gone. */
 static void app_leave(struct app *app)
 {
     list_for_each_entry(connection, &app->net->connections, struct connection, in_connections)
@@ -159,7 +158,7 @@ static int app_run(struct app *app)
     loop_run(app);
     if (!app->error)
         app->error = app->net->error;
-    /* an error may be no more than the first sign of it */
+    /* an error may be the first sign of a lost keeper */
     if (app->error)
         (void)loop_ask_keeper(app);
     if (app->orphaned || !app->error)
@@ -175,7 +174,7 @@ static int app_run(struct app *app)
     return app->error ? EXIT_FAILED : EXIT_OK;
 }
 
-/* What the keeper hands over; the status if it is gone already. */
+/* Takes what the keeper hands over. An exit status. */
 static int join_keeper(struct app *app)
 {
     int r = keeper_link_new(&app->keeper, app->options->broker);
@@ -191,13 +190,13 @@ static int join_keeper(struct app *app)
 
 int app_serve(const struct app_options *options)
 {
-    /* never taken apart, not even when the start fails: what it holds is not its own */
+    /* static, and never taken apart, not even when the start fails: what it holds is not its own */
     static struct app app;
     _cleanup_free_ char *path = NULL;
     int status;
 
     app.options = options;
-    /* one that is started when the starter has gone */
+    /* a later broker of a private keeper, whose starter is gone */
     if (options->autostart && place_has_no_terminal())
         log_to_journal();
     app.nofile = settings_raise_nofile();

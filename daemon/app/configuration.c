@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Which configuration is in force: that of the file, and when there are mistakes in it, the last one that was good.
+ * Which configuration is in force: that of the file or, when there are mistakes in it, the last good one.
  *
- * The keeper holds the text of that one in a sealed memfd, so it is handed on to each next broker, through an upgrade
- * and through the service manager's store. So a mistake in the file never takes a service down that has served: it is
- * told, and the configuration stays as it was. Only a very first start has nothing to fall back on. A service manager
- * would start it again at once, and give up after some times, and give up its socket, too; so where there is one, the
+ * The keeper holds the text of the last good one in a sealed memfd, so each next broker gets it, through an upgrade and
+ * through the service manager's store. So a mistake in the file never takes a service down that has served: it is
+ * logged, and the configuration stays as it was. Only a very first start has nothing to fall back on. A service manager
+ * would start it again at once, give up after a few attempts, and give up its socket, too. So where there is one, the
  * broker waits for a while until the file is changed, and then tries again.
  */
 
@@ -28,8 +28,8 @@
 #include "log/log.h"
 #include "sys/sys.h"
 
-/* How long a first start waits for a mend, and how often it looks. The former times the limit of starts of the units is
- * far above their interval. */
+/* How long a first start waits for the file to be corrected, and how often it looks. With so long a wait the units stay
+ * far below their limit of starts. */
 #define MEND_MS 5000
 #define LOOK_MS 100
 /* A path and the largest file. */
@@ -40,7 +40,7 @@ static void say_mistake(void *userdata, const char *sentence)
     log_error("%s", sentence);
 }
 
-/* The file that is read: found anew each time, since the default one may have come or gone. */
+/* The path of the file, looked up each time, since the default one may have come or gone. */
 static int find_file(const struct app *app, char **ret)
 {
     const char *path = app->options->config;
@@ -49,7 +49,7 @@ static int find_file(const struct app *app, char **ret)
     return path && !*ret ? -ENOMEM : 0;
 }
 
-/* Reads it: as config_load(). */
+/* As config_load(). */
 static int load_file(const struct app *app, struct config **ret, config_complain *complain, void *userdata)
 {
     _cleanup_free_ char *path = NULL;
@@ -58,9 +58,10 @@ static int load_file(const struct app *app, struct config **ret, config_complain
     return r ? r : config_load(ret, path, complain, userdata);
 }
 
-/* ---- what the pools make of it ----------------------------------------------------------------------------- */
+/* ---- pools ----------------------------------------------------------------------------- */
 
-/* The pools of this configuration on this machine: 0; EXIT_CONFIG, with the reason, if it does not fit; EXIT_FAILED. */
+/* Makes the pools of the configuration on this machine. 0; EXIT_CONFIG, with the reason, if it does not fit;
+ * EXIT_FAILED. */
 static int make_pools(const struct config *config, struct topology *topology, struct pools **ret,
                       struct problem *problem)
 {
@@ -96,7 +97,7 @@ static int start_with(struct app *app, struct config *config)
 
 /* ---- the last good one ------------------------------------------------------------------------------------- */
 
-/* The path with its 0, then the text; just a 0 if there was no file. A descriptor or a negative errno. */
+/* Writes the path with its 0, then the text; just a 0 if there was no file. A descriptor or a negative errno. */
 static int write_last_good(const struct config *config)
 {
     const char *path = config->path ? config->path : "";
@@ -144,7 +145,7 @@ static int read_last_good(int fd, struct config **ret)
     n = strnlen(bytes, size) + 1;
     if (n > size)
         return EXIT_CONFIG;
-    /* to another version of this program it may be full of mistakes */
+    /* another version of this program may find mistakes in it */
     return config_parse(ret, *bytes ? bytes : NULL, bytes + n, size - n, say_mistake, NULL) ? EXIT_CONFIG : EXIT_OK;
 }
 
@@ -179,7 +180,7 @@ static bool is_unchanged(const struct stat *a, const struct stat *b)
            a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* For a service manager: true when the file has changed. */
+/* With a service manager: waits for a while. True when the file has changed. */
 static bool is_mended(const struct app *app, const char *path, const struct stat *before)
 {
     uint64_t deadline = deadline_after_ms(MEND_MS);
@@ -192,7 +193,7 @@ static bool is_mended(const struct app *app, const char *path, const struct stat
 
         if (!is_unchanged(before, &now))
             return true;
-        /* whatever the keeper has to say now, it is that this is over */
+        /* all that the keeper sends now is that the start is over */
         if (poll(&(struct pollfd){.fd = keeper_link_fd(app->keeper), .events = POLLIN}, 1, LOOK_MS))
             return false;
     } while (!deadline_passed(deadline, clock_now_ns()));
@@ -228,7 +229,7 @@ static void say_to_caller(void *userdata, const char *sentence)
     if (log_is_journal())
         log_error("%s", sentence);
     else
-        /* the lines of a checker: no prefix, so that editors find file and line */
+        /* no prefix, so that editors find file and line */
         (void)fprintf(stderr, "%s\n", sentence);
 }
 
@@ -282,7 +283,7 @@ static void note_difference(void *userdata, const char *key, bool live)
     add_line(userdata, live ? RELOAD_APPLIED : RELOAD_RESTART, key);
 }
 
-/* What a next broker would not find pools for is a mistake already now. */
+/* A configuration for which the next broker could not make pools is a mistake already. */
 static bool fits_machine(const struct config *config, struct reload_result *result)
 {
     _cleanup_free_ struct topology *topology = malloc(sizeof(*topology));
@@ -326,7 +327,7 @@ static void note_start(void *userdata, const char *key, bool live)
     *differs = *differs || !live;
 }
 
-/* Pools and what they are made of: what is in force fits. */
+/* Have pools and what they are made of stayed? What is in force fits the machine. */
 static bool is_as_started(const struct app *app, const struct config *config)
 {
     bool differs = false;
@@ -335,11 +336,10 @@ static bool is_as_started(const struct app *app, const struct config *config)
     return !differs;
 }
 
-/* Takes the configuration. */
+/* Takes `config`. */
 static int configuration_replace(struct app *app, struct config *config, struct reload_result *result)
 {
     struct config *before = app->config;
-    /* what is handed on is the file as it is: a start changes the rest */
     int r;
 
     config_compare(before, config, note_difference, result);

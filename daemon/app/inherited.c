@@ -3,9 +3,9 @@
 /*
  * What outlives a broker: taken from the keeper at the start, and left for another keeper when that one is gone.
  *
- * An orphan cannot go on: nobody would find what it holds after its own death. Where a service manager gave the keeper
- * a store, everything goes into the fd stash that is in it, and the manager starts the next keeper, which takes it out.
- * Where there is none, this process itself becomes the keeper.
+ * A broker cannot go on without a keeper: what it holds would be lost with it. Where a service manager gave the keeper
+ * a store, everything goes into the fd stash there, and the manager starts the next keeper, which takes it out. Where
+ * there is none, this process itself becomes the keeper.
  */
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static int inherited_take(void *userdata, enum keeper_kind kind, uint64_t id, in
         *place = fd;
         return 0;
     }
-    /* the room doubles whenever the number has come to a power of two */
+    /* the array doubles whenever it is full, that is, at each power of two */
     if (!(n & (n - 1))) {
         struct inherited_fd *fds = reallocarray(inherited->fds, n ? 2 * n : 1, sizeof(*fds));
 
@@ -99,7 +99,7 @@ static int inherited_enumerate(void *userdata, keeper_take_fn *give, void *to)
         r = give(to, KEEPER_CONFIG, 0, inherited->config);
     if (!r && app->broker)
         r = broker_enumerate(app->broker, give, to);
-    /* what it was not made of */
+    /* what the broker did not take */
     for (size_t i = 0; !r && i < inherited->n_fds; i++)
         if (inherited->fds[i].fd >= 0)
             r = give(to, (enum keeper_kind)inherited->fds[i].key.kind, inherited->fds[i].key.id,
@@ -127,7 +127,7 @@ int inherited_leave(struct app *app)
     int r;
 
     if (app->for_good && !stored)
-        return EXIT_OK; /* that was asked for */
+        return EXIT_OK; /* all was to be lost */
     r = stored ? 0 : fd_stash_new(fd_stash);
     if (!r)
         r = fd_stash_fill(fd_stash[0], inherited_enumerate, app);

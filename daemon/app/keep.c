@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The process that is started: it finds the place where clients are listened to, and becomes the keeper there.
+ * The process that is started: it gets a listening socket, and becomes the keeper.
  *
- * There are three ways to that place. A fresh one is made, with a lock beside it. A service manager passes its own, or
- * what an earlier start left in its store. Or an fd stash is inherited from the process that was here before. In the
- * latter two everything that was held comes with it.
+ * There are three ways to get one. A new one is made, with a lock beside it. A service manager passes its own, or what
+ * an earlier start left in its store. Or an fd stash is inherited from the program that this process was before. In the
+ * latter two cases everything that was held comes with it.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static int keep_failed(const char *what, int r)
     return EXIT_FAILED;
 }
 
-/* What socket_path says, as an exit status. */
+/* The result of a socket_path function as an exit status, after the problem was logged. */
 static int keep_path_status(int r, const struct problem *problem)
 {
     if (!r)
@@ -50,7 +50,7 @@ static int copy_into(struct store *store, enum keeper_kind kind, int fd)
     return copy < 0 ? -errno : store_take_in(store, kind, 0, copy);
 }
 
-/* A place of our own: lock, in the background or not, then listen. */
+/* Makes a socket of our own: locks its path, goes into the background with --autostart, and listens. */
 static int make_place(struct keep *keep)
 {
     const struct app_options *options = keep->options;
@@ -73,7 +73,7 @@ static int make_place(struct keep *keep)
         keep->keeper.over = true;
         return status;
     }
-    /* the starter's folder is none of ours, unless brokers find their configuration from there */
+    /* we have no business in the starter's folder, unless --config is relative to it */
     if (options->autostart && (!options->config || *options->config == '/') && chdir("/") < 0)
         log_debug("cannot change to /: %s", strerror(errno));
     r = socket_path_listen(&keep->socket_path, place_is_private(options, path), &fd, &problem);
@@ -84,7 +84,7 @@ static int make_place(struct keep *keep)
     return r ? keep_failed("cannot keep the lock", r) : EXIT_OK;
 }
 
-/* One that was made by an earlier process. Its lock came with it, unless all processes were killed at once. */
+/* Takes over the socket of an earlier process. Its lock came with it, unless all processes were killed at once. */
 static int adopt_place(struct keep *keep)
 {
     struct store *store = &keep->keeper.store;
@@ -107,7 +107,7 @@ static int adopt_place(struct keep *keep)
     return r ? keep_failed("cannot keep the lock", r) : EXIT_OK;
 }
 
-/* From the process that was here before this program was executed in its place. */
+/* Takes what the program held that this process was before. */
 static int take_fd_stash(struct keep *keep)
 {
     struct store *store = &keep->keeper.store;
@@ -196,7 +196,7 @@ int app_keep(const struct app_options *options)
     keep_log_taken_over(&keep);
     if (!status && !keep.keeper.over)
         status = keeper_run(&keep.keeper);
-    /* what goes on elsewhere needs its socket and its lock */
+    /* the next keeper needs the files of socket and lock */
     if (keep.keeper.kept)
         socket_path_forget(&keep.socket_path);
     keep.ready = fd_close(keep.ready);

@@ -2,7 +2,7 @@
 
 /*
  * The sources of the loop besides clients: the broker's clock and watch, finished jobs, the keeper, and the end of a
- * private broker that nobody uses. Signals are the keeper's business; it says what they mean.
+ * private broker that nobody uses. Signals go to the keeper, which sends what they mean.
  */
 
 #include <errno.h>
@@ -17,10 +17,10 @@
 #include "net/connection.h"
 #include "sys/schedule.h"
 
-/* Replies and the last events get this long to leave. */
+/* Replies and the last events have this long to be sent. */
 #define STOP_MS 2000
 
-/* The loop is soon done with what it woke up for: it goes before whoever computes. */
+/* The loop is soon done with what it woke up for, so it goes before threads that compute. */
 #define SLICE_NS UINT64_C(100000)
 
 void app_fail(struct app *app, int error)
@@ -88,7 +88,7 @@ static void on_idle(evutil_socket_t fd, short events, void *userdata)
     struct app *app = userdata;
 
     if (app->net->n_connections)
-        return; /* the last one to leave sets the clock again */
+        return; /* the last client to leave arms the timer again */
     if (!broker_is_idle(app->broker)) {
         loop_arm_idle(app);
         return;
@@ -111,7 +111,7 @@ void app_stop(struct app *app)
     struct timeval tv = loop_timeval(app->net->n_connections ? STOP_MS : 0);
 
     if (app->stopping) {
-        /* once more: the last client has left, and nothing has to be waited for */
+        /* the last client has left, so there is nothing to wait for */
         (void)event_base_loopbreak(app->base);
         return;
     }
@@ -141,7 +141,6 @@ static const char *loop_stop_outcome(enum keeper_stop how)
     return "whether anybody keeps what this broker holds is unknown";
 }
 
-/* Before it is lost. */
 static void loop_log_holdings(const struct app *app, enum keeper_stop how)
 {
     enum log_level level = how == KEEPER_STOP_STORED ? LOG_LEVEL_NOTICE : LOG_LEVEL_WARNING;
@@ -164,7 +163,7 @@ static void on_stop(void *userdata, enum keeper_stop how)
         loop_log_holdings(app, how);
     app->for_good = app->for_good || for_good;
     broker_upgrade_decided(app->broker, for_good ? ESHUTDOWN : 0, NULL);
-    /* told again, it is only for good now */
+    /* a second time only changes whether it is for good */
     if (!app->stopping)
         app_stop(app);
 }
@@ -214,7 +213,7 @@ static void on_keeper(evutil_socket_t fd, short events, void *userdata)
     loop_check(app, loop_ask_keeper(app));
 }
 
-/* What would kill the broker otherwise: a client that is gone, a lease that somebody breaks, a file size limit. */
+/* They would kill the broker: a client that is gone, a lease that somebody breaks, a file size limit. */
 static void ignore_signals(void)
 {
     static const int signals[] = {SIGPIPE, SIGIO, SIGXFSZ};
@@ -276,7 +275,7 @@ static bool loop_turn(struct app *app, int how)
     return !app->error && !event_base_got_break(app->base);
 }
 
-/* Turns that do not sleep, until one has served somebody or it is time to sleep. */
+/* Turns that do not sleep, until one has served a client or it is time to sleep. */
 static bool loop_spin(struct app *app)
 {
     uint64_t before = app->net->n_packets;
@@ -292,7 +291,7 @@ static bool loop_spin(struct app *app)
     return true;
 }
 
-/* Who was answered is likely to ask again; but what a worker is at may need this processor. */
+/* A client that was answered is likely to ask again, so the loop spins; not while a worker may need this processor. */
 void loop_run(struct app *app)
 {
     uint64_t before;

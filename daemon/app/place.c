@@ -3,8 +3,8 @@
 /*
  * Where the broker listens, and how a private one gets into the background.
  *
- * --autostart may be called by many clients at once. The lock beside the socket makes one of them the broker's starter;
- * the others wait until the winner's broker answers. The starter waits as well: when it returns, a connect works.
+ * Many clients may call --autostart at once. The lock beside the socket makes one of them the broker's starter; the
+ * others wait until that broker answers. The starter waits as well: when it returns, a connect works.
  */
 
 #include <errno.h>
@@ -84,13 +84,13 @@ static int place_take_socket(struct store *store, int fd)
         log_error("cannot use the socket that the service manager passed: %s", strerror(errno));
         return EXIT_FAILED;
     }
-    /* the lock is of a socket of our own */
+    /* a lock belongs to a socket of our own */
     (void)fd_close(store_remove(store, KEEPER_KEY(KEEPER_LOCK, 0)));
     (void)store_take_in(store, KEEPER_LISTENER, 0, fd);
     return EXIT_OK;
 }
 
-/* Those of our own names; the others are sockets, counted, the last in *ret_socket. */
+/* Stores those with names of ours; the others are sockets, which are counted, the last in *ret_socket. */
 static unsigned sort_passed(struct store *store, char *const *names, int n, int *ret_socket)
 {
     unsigned n_fd_stash_ends = 0;
@@ -163,7 +163,7 @@ int place_wait_for_winner(const char *path)
     return EXIT_FAILED;
 }
 
-/* The parent of the broker: its exit status is the answer to "does it serve?" */
+/* In the starter, whose exit status is the answer to "does it serve?" */
 static int wait_for_child(pid_t pid, int ready)
 {
     char byte;
@@ -175,7 +175,7 @@ static int wait_for_child(pid_t pid, int ready)
     while (n < 0 && errno == EINTR);
     if (n == 1)
         return EXIT_OK;
-    /* it ended without having served */
+    /* the child ended without having served */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
@@ -191,9 +191,9 @@ void place_shed_inheritance(void)
 #endif
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    /* whose child is ignored does not learn how it ended */
+    /* with SIGCHLD ignored, nobody learns how a child ended */
     (void)sigaction(SIGCHLD, &dfl, NULL);
-    /* we would tell its service manager that it is ready */
+    /* we would tell the starter's service manager that the starter is ready */
     (void)unsetenv("NOTIFY_SOCKET");
     (void)unsetenv("WATCHDOG_USEC");
     (void)unsetenv("WATCHDOG_PID");
@@ -212,7 +212,7 @@ bool place_daemonise(struct socket_path *lock, int *ret_ready, int *ret_status)
     if (pid) {
         fd_close(ends[1]);
         *ret_status = wait_for_child(pid, ends[0]);
-        socket_path_forget(lock); /* it is the child's */
+        socket_path_forget(lock); /* the child owns it */
         return false;
     }
     fd_close(ends[0]);
@@ -234,7 +234,7 @@ void place_leave_terminal(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    /* whoever waits for the end of the starter's output must not wait for the broker's */
+    /* a program that reads the starter's output to its end must not wait for the broker's */
     if (null >= 0) {
         for (int fd = 0; fd <= STDERR_FILENO; fd++)
             (void)dup2(null, fd);

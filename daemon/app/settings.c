@@ -17,15 +17,15 @@
 
 /* Descriptors of the broker itself: loop, log, workers' work in progress, what is being sent. */
 #define NOFILE_RESERVE 256
-/* Below it the broker is of little use to anybody. */
+/* With fewer the broker is of little use. */
 #define NOFILE_LOW 4096
-/* The last ones are not for buffers: by them clients are told that there are no more, and administrators get in. */
+/* The last ones are not for buffers: with them clients are told that there are no more, and administrators get in. */
 #define NOFILE_NOT_FOR_BUFFERS 64
 #define NOFILE_LAST            32
 /* Connections beyond the limits, likewise. */
 #define CONNECTIONS_CROWDED 16
 #define CONNECTIONS_ADMINISTRATORS 16
-/* More than that is never used, so that tables by descriptor stay small. */
+/* More are never used, so that tables by descriptor stay small. */
 #define NOFILE_MAX (4u << 20)
 /* Descriptors of one user that wait to be closed: a packet with all that fit is still no reason to worry. */
 #define UNCLOSED_UID_MIN 256
@@ -43,13 +43,13 @@ uint64_t settings_raise_nofile(void)
     return limit.rlim_cur;
 }
 
-/* What one user's reservations may take of a broker that is for several users. */
+/* One user's reservations may take one part in so many of a broker that is for several users. */
 #define ADDRESS_SHARE 4
 
 /*
- * What one user's buffers may take of the descriptors, so that others can still connect, and so that all of them can be
- * on their way at once, from a keeper to the next one, beside those that clients have not taken yet: the kernel counts
- * both against the same limit. See settings_net() for the quarter.
+ * How many descriptors one user's buffers may take. Others can still connect then, and all of them can be in flight at
+ * once, from a keeper to the next one, beside those that clients have not received yet: the kernel counts both against
+ * the same limit. See settings_net() for the quarter.
  */
 static uint64_t buffers_by_nofile(uint64_t nofile)
 {
@@ -117,14 +117,14 @@ void settings_net(const struct app *app, struct net_limits *ret)
     const struct config *config = app->config;
     const uint64_t *uid = config->uid_limits;
     const uint64_t *session = config->session_limits;
-    /* I7: at most a quarter of what we may have open is on its way to clients, half of that for one user */
+    /* I7: at most a quarter of what we may have open is in flight to clients, half of that for one user */
     uint64_t in_flight = app->nofile / 4 > MEMORYD_FDS_MAX ? app->nofile / 4 : MEMORYD_FDS_MAX;
     unsigned unclosed = at_most(app->nofile / 32 > UNCLOSED_UID_MIN ? app->nofile / 32 : UNCLOSED_UID_MIN,
                                  UNCLOSED_UID_MAX);
 
     *ret = (struct net_limits){
         .connections = at_most(config->connections, app->nofile / 2),
-        /* a few more than sessions, so that one too many is told so by HELLO */
+        /* a few more than sessions, so that HELLO tells a client that it is one too many */
         .connections_uid = at_most(uid[CONFIG_LIMIT_SESSIONS] > UINT32_MAX
                                        ? UINT32_MAX
                                        : uid[CONFIG_LIMIT_SESSIONS] + CONNECTIONS_CROWDED,
@@ -137,7 +137,7 @@ void settings_net(const struct app *app, struct net_limits *ret)
         .fds_in_flight = at_most(session[CONFIG_LIMIT_FDS_IN_FLIGHT], in_flight),
         .fds_in_flight_uid = at_most(uid[CONFIG_LIMIT_FDS_IN_FLIGHT], in_flight / 2),
         .fds_in_flight_all = at_most(in_flight, UINT32_MAX),
-        /* what one user's hanging files keep open, and what many such users' do */
+        /* so many files that hang at close one user, and all users, may keep open */
         .unclosed_uid = unclosed,
         .unclosed_all = at_most(app->nofile / 8 > 2 * unclosed ? app->nofile / 8 : 2 * unclosed, UINT32_MAX),
         .descriptors = at_most(app->nofile, UINT32_MAX),
@@ -152,7 +152,7 @@ static struct pool_capacity capacity_of(const struct config_size *size)
     return (struct pool_capacity){.bytes = size->bytes, .percent = size->percent};
 }
 
-/* Memory in stock is not the rest of the machine's, unless it was set aside anyway. */
+/* Memory in stock is missing elsewhere, unless it was reserved for huge pages anyway. */
 static struct pool_capacity stock_of(const struct config_size *size, bool huge)
 {
     if (size->bytes == CONFIG_NONE)
@@ -197,7 +197,7 @@ int settings_pools(const struct config *config, struct pools_config *ret, struct
     return 0;
 }
 
-/* Brokers side by side must not give out the same addresses: one half each. */
+/* Two brokers on one machine must not give out the same addresses: each has one half. */
 void settings_arena(const struct app *app, uint64_t *base, uint64_t *size)
 {
     const struct config *config = app->config;
@@ -216,7 +216,7 @@ unsigned settings_threads(const struct config *config)
     return processors < 2 ? 1 : processors > 8 ? 4 : processors / 2;
 }
 
-/* As many as there are workers, and one processor is left to the loop. */
+/* As many as there are workers, but one processor is left to the loop. */
 unsigned settings_commit_threads(const struct config *config)
 {
     unsigned threads = settings_threads(config), processors = processors_usable();

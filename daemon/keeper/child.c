@@ -4,7 +4,7 @@
  * The keeper's child: how it is started, what is sent to it and received from it, and whether it lives.
  *
  * The keeper never waits for it. Handing over goes on as the socket has room, and nothing is read meanwhile: the broker
- * says nothing before it has everything, and the table must not change under the hand-over.
+ * sends nothing before it has everything, and the table must not change under the hand-over.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "proto/sockio.h"
 
 #define PACKETS_AT_ONCE 64
-/* Asked for; the kernel gives what it allows. */
+/* The kernel may give less. */
 #define SOCKET_BYTES (8 << 20)
 /* Descriptors besides what is held: the standard ones, signal_fd, low_fd, lock, the socket pair of a broker, /proc. */
 #define FDS_IN_RESERVE 10
@@ -53,7 +53,7 @@ void keeper_start_broker(struct keeper *keeper)
     keeper->state = KEEPER_HANDING;
     keeper->position = 0;
     keeper->unresponsive_ms = 0;
-    /* as much as the socket takes: all, unless it is some thousand descriptors */
+    /* enough for everything, unless that is some thousand descriptors */
     (void)setsockopt(keeper->socket, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
     pid = dup3(theirs, keeper->low_fd, O_CLOEXEC) < 0 ? -errno : start_broker(&keeper->start, previous, keeper->low_fd);
     (void)dup3(keeper->signal_fd, keeper->low_fd, O_CLOEXEC);
@@ -64,17 +64,17 @@ void keeper_start_broker(struct keeper *keeper)
         return;
     }
     keeper->pid = pid;
-    /* while it is still being loaded */
+    /* while the program is still being loaded */
     keeper_send(keeper, PACKET_COUNT, (uint32_t)keeper->store.n, NULL);
     keeper_hand_over(keeper);
 }
 
-/* Outcomes of a send to the broker. Its end is noticed where it is read. */
+/* What a send to the broker came to. Its end is noticed where its socket is read. */
 static void child_check_send(struct keeper *keeper, int r)
 {
-    /* what is asked of us is bounded by the room there is for answers */
+    /* it may ask for no more than there is room for answers, so it does not read them */
     if (r && r != SOCKIO_E_GONE)
-        keeper_kill_broker(keeper, "does not read what it is told");
+        keeper_kill_broker(keeper, "does not read what it is sent");
 }
 
 void keeper_send(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key)
@@ -113,7 +113,7 @@ void keeper_hand_over(struct keeper *keeper)
             return;
         }
     }
-    /* room will be when the broker has read; a turn when it or clients have, and nothing tells when */
+    /* poll() tells when there is room; nothing tells when fewer descriptors are in flight */
     keeper->wait_for_turn = r == SOCKIO_E_TOO_MANY_IN_FLIGHT;
     if (r != SOCKIO_E_AGAIN && r != SOCKIO_E_TOO_MANY_IN_FLIGHT)
         child_check_send(keeper, r);
@@ -121,7 +121,7 @@ void keeper_hand_over(struct keeper *keeper)
 
 /* --------------------------------------------------------------------------------------------------- receiving */
 
-/* Nothing that a broker says changes these. */
+/* No broker may change these. */
 static bool child_is_ours(const struct keeper_key *key)
 {
     return key->kind == KEEPER_LISTENER || key->kind == KEEPER_LOCK || key->kind == KEEPER_PROGRAM ||
@@ -130,9 +130,9 @@ static bool child_is_ours(const struct keeper_key *key)
 
 static void child_hold(struct keeper *keeper, const struct packet *packet, struct fdset *fds)
 {
-    /* the next broker needs a few of them, too: as if they had not arrived */
+    /* dropped, since the next broker needs a few descriptors, too */
     if (keeper->store.n + packet->n + FDS_IN_RESERVE > keeper->most) {
-        keeper_kill_broker(keeper, "has so much kept that no other could be started");
+        keeper_kill_broker(keeper, "has had so much held that no other could be started");
         return;
     }
     for (unsigned i = 0; i < packet->n; i++) {
@@ -156,7 +156,7 @@ static void child_drop(struct keeper *keeper, const struct packet *packet)
     }
 }
 
-/* As if it had been reaped. Its process will be, some time. */
+/* As if it had ended. Its process will, some time. */
 static void child_note_left(struct keeper *keeper)
 {
     if (keeper->pid <= 0)
@@ -190,7 +190,7 @@ static void child_handle_packet(struct keeper *keeper, const struct packet *pack
     case PACKET_LEFT:
         child_note_left(keeper);
         break;
-    default: /* a heartbeat, or of a later version */
+    default: /* a heartbeat, or a packet of a later version */
         break;
     }
 }
@@ -207,17 +207,17 @@ bool keeper_receive(struct keeper *keeper)
             child_handle_packet(keeper, &packet, &fds);
             break;
         case SOCKIO_E_AGAIN:
-            /* of one that was reaped all is here, even if somebody else has its end of the socket */
+            /* after its end there is nothing more to come, even if somebody else has its end of the socket */
             return keeper->pid > 0;
         case SOCKIO_E_EOF:
             return false;
-        case SOCKIO_E_RESET: /* what it sent lies behind this */
+        case SOCKIO_E_RESET: /* what it sent comes after this */
             break;
         default:
             if (r < 0)
                 return false;
-            /* what it relies on is not kept */
-            keeper_kill_broker(keeper, "sent something that cannot be kept");
+            /* it relies on what we do not hold */
+            keeper_kill_broker(keeper, "sent something that cannot be held");
             break;
         }
     }
@@ -234,9 +234,9 @@ static void child_note_end(struct keeper *keeper, const siginfo_t *info)
     }
 }
 
-/* It stays a zombie for a while: when it goes the kernel forgets all that was ever looked up in its folder of /proc, a
- * name for each descriptor. For ten thousand that keeps a processor busy for as long as the next broker needs until it
- * serves, which can use it meanwhile. */
+/* The broker stays a zombie for a while. When a process is reaped, the kernel forgets all that was ever looked up in
+ * its folder of /proc, a name for each descriptor: with ten thousand of them that keeps a processor busy for as long as
+ * the next broker needs until it serves. */
 void keeper_note_exit(struct keeper *keeper)
 {
     siginfo_t info = {0};

@@ -6,7 +6,7 @@
  *
  * The service manager's store of descriptors is slow with many of them, and a program that executes itself wants to
  * name a few only. So all descriptors travel in one socket pair, which is stored, or inherited: they are put into one
- * end and wait there for whoever reads the other.
+ * end and wait there until the other is read.
  *
  * A socket's buffer has room for some thousand descriptors, so they are packed into *bundles*: an inner socket is
  * filled until it takes no more, and its reading end goes into the outer socket. Both ends of the outer one have to

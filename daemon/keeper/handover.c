@@ -29,8 +29,8 @@ static int enumerate_store(void *userdata, keeper_take_fn *give, void *to)
     return r;
 }
 
-/* For a next program that cannot read what we leave; the one before stays that if we could not read it either. What was
- * kept so far is the caller's, or -1. */
+/* Holds this program, for a next one that cannot read what we leave; not if the previous one runs, because this one
+ * cannot either. What was held so far is the caller's, or -1. */
 static int keep_this_program(struct keeper *keeper)
 {
     int fd = keeper->runs_previous ? -1 : open(START_THIS_PROGRAM, O_PATH | O_CLOEXEC);
@@ -51,9 +51,9 @@ void keeper_end(struct keeper *keeper, int status)
     (void)fd_close(keep_this_program(keeper));
     r = fd_stash_fill(outer, enumerate_store, &keeper->store);
     if (r)
-        log_error("not everything can be left for the next start: %s", strerror(-r));
+        log_error("not everything can be kept for the next start: %s", strerror(-r));
     else
-        log_notice("%zu descriptors are left with the service manager%s", keeper->store.n,
+        log_notice("the service manager keeps %zu descriptors%s", keeper->store.n,
                    service_at_stop() == KEEPER_STOP_RESTART ? ", for a restart" : "");
     keeper->kept = true;
 }
@@ -63,7 +63,7 @@ void keeper_upgrade(struct keeper *keeper)
     const int stored[2] = {store_get(&keeper->store, KEEPER_KEY(KEEPER_FD_STASH, 0)),
                            store_get(&keeper->store, KEEPER_KEY(KEEPER_FD_STASH, 1))};
     int fresh[2] = {-1, -1};
-    /* the pair in the manager's store, so that it is there for the next program, too; else one for this once */
+    /* the stash in the service manager's store, which the next program needs, too; else a new one */
     const int *fd_stash = stored[0] >= 0 && stored[1] >= 0 ? stored : fresh;
     int r = fd_stash == fresh ? fd_stash_new(fresh) : 0;
 
@@ -74,14 +74,14 @@ void keeper_upgrade(struct keeper *keeper)
         r = fd_stash_fill(fd_stash[0], enumerate_store, &keeper->store);
         if (!r)
             r = start_keeper(&keeper->start, keeper->start.path, fd_stash);
-        /* all of it is here as well */
+        /* all of it is in the store as well */
         (void)fd_stash_drain(fd_stash[1], store_take_in, &keeper->store);
         if (before >= 0)
             (void)store_take_in(&keeper->store, KEEPER_PROGRAM, 0, before);
         else if (!keeper->runs_previous)
             (void)fd_close(store_remove(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)));
     }
-    log_error("no upgrade to %s: %s; the running program stays", keeper->start.path, strerror(-r));
+    log_error("no upgrade to %s: %s; the running program is unchanged", keeper->start.path, strerror(-r));
     (void)fd_close(fresh[0]);
     (void)fd_close(fresh[1]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See keeper.h. Here: the loop, and what happens when the broker has ended. */
+/* See keeper.h: the loop, and what happens when the broker has ended. */
 
 #include "keeper/keeper.h"
 
@@ -21,13 +21,13 @@
 #define TICK_MS 1000
 /* A broker that serves sends a heartbeat once a second. */
 #define UNRESPONSIVE_MS 10000
-/* What it may take to begin to serve, on a machine that has other things to do. */
+/* A broker may take so long until it serves, on a busy machine. */
 #define START_MS 60000
-/* Replies and last events get two seconds (app/); then it is helped. */
+/* A broker that shuts down gives replies and last events two seconds (app/loop.c); then it is killed. */
 #define STOP_MS 5000
 #define BACK_OFF_MIN_MS 10
 #define BACK_OFF_MAX_MS 5000
-/* Somebody kills it: that says nothing of the next one. */
+/* After a SIGKILL from outside, which says nothing about the next broker. */
 #define BACK_OFF_KILLED_MS 100
 
 int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
@@ -37,7 +37,7 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
 
     *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .low_fd = -1, .socket = -1, .most = most,
                               .tick_ms = TICK_MS, .unresponsive_max_ms = UNRESPONSIVE_MS, .preflight = {.output = -1}};
-    /* before anything is held, so that their numbers are low; signals are named later */
+    /* opened before anything is held, so that their numbers are low; keeper_prepare() names the signals */
     (void)sigemptyset(&none);
     keeper->signal_fd = signalfd(-1, &none, SFD_CLOEXEC | SFD_NONBLOCK);
     keeper->low_fd = keeper->signal_fd < 0 ? -1 : fcntl(keeper->signal_fd, F_DUPFD_CLOEXEC, 0);
@@ -79,7 +79,7 @@ static void keeper_ask_to_stop(struct keeper *keeper, enum keeper_goal goal)
     if (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_STARTING)
         keeper_send(keeper, PACKET_STOP, goal == KEEPER_GOAL_STOP ? service_at_stop() : KEEPER_STOP_NEXT, NULL);
     else if (keeper->state == KEEPER_HANDING)
-        keeper_kill_broker(keeper, NULL); /* it has done nothing yet */
+        keeper_kill_broker(keeper, NULL); /* which has done nothing yet */
 }
 
 void keeper_begin_upgrade(struct keeper *keeper)
@@ -118,18 +118,18 @@ static void keeper_log_end(const siginfo_t *info, bool served)
                   strsignal(info->si_status));
 }
 
-/* By itself, that is. True if that is the end of the keeper, too. */
+/* True if the broker has ended by itself, and the keeper ends with it. */
 static bool keeper_ends_too(struct keeper *keeper, const siginfo_t *info, bool served)
 {
     if (info->si_code != CLD_EXITED)
         return false;
     if (served && info->si_status == 0)
-        return true; /* nobody needs it any more */
+        return true; /* it was not needed any more */
     if (info->si_status == KEEPER_EXIT_LEDGER) {
-        /* once for each such end: the previous one may fail the same way */
+        /* for one start only: the previous program may fail the same way */
         keeper->use_previous = store_get(&keeper->store, KEEPER_KEY(KEEPER_PROGRAM, 0)) >= 0;
         if (keeper->use_previous)
-            log_error("this program cannot read the ledger; the one before it is started instead");
+            log_error("this program cannot read the ledger; the previous one is started instead");
         return !keeper->use_previous;
     }
     return !keeper->has_served && !keeper->inherited;
@@ -160,11 +160,11 @@ static void keeper_read_socket(struct keeper *keeper)
     if (keeper_receive(keeper))
         return;
     keeper->socket = fd_close(keeper->socket);
-    /* a broker without its keeper's socket is none: if it has not ended it does now, and how it ended stays true */
+    /* a broker that has closed its socket is of no use: if it has not ended, it does now */
     keeper_kill_broker(keeper, NULL);
 }
 
-/* It is over when it was reaped and all was read that it sent, in whatever order that comes. */
+/* The broker is gone when it has ended and all was read that it sent, in whatever order that comes. */
 static void keeper_check_ended(struct keeper *keeper)
 {
     if (keeper->state == KEEPER_DOWN || keeper->pid)
@@ -179,7 +179,7 @@ static void keeper_check_ended(struct keeper *keeper)
 
 static void keeper_on_reload(struct keeper *keeper)
 {
-    /* there is none, or it has not looked yet */
+    /* there is no broker, or it is still going to read the file */
     if (keeper->state == KEEPER_DOWN || keeper->state == KEEPER_HANDING || keeper->goal != KEEPER_GOAL_SERVE)
         return;
     if (keeper->state == KEEPER_SERVING)
@@ -194,7 +194,7 @@ static void keeper_on_stop(struct keeper *keeper)
         return;
     }
     if (keeper->goal == KEEPER_GOAL_STOP) {
-        keeper_kill_broker(keeper, NULL); /* asked twice: at once */
+        keeper_kill_broker(keeper, NULL); /* a second signal: at once */
         return;
     }
     (void)sd_notify(0, "STOPPING=1");
@@ -215,7 +215,7 @@ static void keeper_on_signals(struct keeper *keeper)
     }
 }
 
-/* Time that this process itself did not run does not count against the broker. */
+/* Counts ticks, not time: while this process itself does not run, nothing counts against the broker. */
 static void keeper_tick(struct keeper *keeper)
 {
     uint64_t patience = keeper->goal != KEEPER_GOAL_SERVE ? STOP_MS
@@ -256,8 +256,8 @@ static int keeper_prepare(struct keeper *keeper)
         (void)sigaddset(&set, ours[i]);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
-    /* a broker that took its keeper's place ignores what a keeper listens to; and who starts us may have left us
-     * anything, ignored children among it, of whom nobody learns how they ended */
+    /* A broker that took its keeper's place ignores what a keeper listens to. And the parent may have left us anything,
+     * an ignored SIGCHLD among it, with which nobody learns how children ended. */
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
         (void)sigaction(ours[i], &dfl, NULL);
     (void)sigaction(SIGABRT, &dfl, NULL);

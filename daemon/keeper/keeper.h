@@ -5,12 +5,12 @@
  * The keeper: the process that is started. It holds what the broker must not lose, and sees to it that one runs.
  *
  * It parses nothing that a client sent, and allocates nothing once it runs: what it holds is in a table that was made
- * at the start, and everything it hears comes from its own child in packets of one form. The broker gives it every
- * descriptor that matters before it relies on it; when the broker has ended, in whatever way, the keeper reads to the
- * end what was sent, starts the next one and hands everything over.
+ * at the start, and all that it receives comes from its own child in packets of one form. The broker gives it every
+ * descriptor that matters before it relies on it. When the broker has ended, in whatever way, the keeper reads its
+ * socket to the end, starts the next one and hands everything over.
  *
- * What is held also outlives the keeper: in an fd stash (fd_stash.h), which the service manager stores, or which is
- * inherited by the program that takes its place.
+ * What is held also outlives the keeper, in an fd stash (fd_stash.h): the service manager stores it, or the program
+ * that takes the keeper's place inherits it.
  */
 
 #include <signal.h>
@@ -23,9 +23,9 @@
 #include "keeper/store.h"
 
 enum keeper_state {
-    KEEPER_DOWN,     /* no broker; one is started when the time has come */
-    KEEPER_HANDING,  /* it is given what is held */
-    KEEPER_STARTING, /* it has got everything and does not serve yet */
+    KEEPER_DOWN,     /* there is no broker; the next one starts at `due` */
+    KEEPER_HANDING,  /* the broker is being given what is held */
+    KEEPER_STARTING, /* it has everything, and does not serve yet */
     KEEPER_SERVING,
 };
 
@@ -47,37 +47,37 @@ struct keeper {
     struct store store;
     struct start start;
 
-    /* set by who makes it */
+    /* set by the caller, after keeper_init() */
     bool own_listener;              /* not the service manager's */
-    bool inherited;                 /* there may be more than listener and lock: never give up */
-    void (*served)(void *userdata); /* the first broker serves; NULL: nobody asks */
+    bool inherited;                 /* the store may have more than listener and lock: never give up */
+    void (*served)(void *userdata); /* called when the first broker serves, or NULL */
     void *userdata;
-    uint64_t tick_ms;               /* it looks after the broker so often */
-    uint64_t unresponsive_max_ms;   /* of a broker that serves */
+    uint64_t tick_ms;               /* how often the broker is looked after */
+    uint64_t unresponsive_max_ms;   /* after that a broker that serves is killed */
 
-    uint64_t most;           /* so many descriptors may be open */
+    uint64_t most;           /* the limit of open files */
     enum keeper_state state;
     enum keeper_goal goal;
     bool has_served;         /* any broker of this keeper */
-    bool use_previous;       /* start the program that was there before this one */
-    bool runs_previous;      /* that was done */
+    bool use_previous;       /* the next broker is the program that ran before this one … */
+    bool runs_previous;      /* … the one that runs is */
     struct preflight preflight;
     int signal_fd;
     int low_fd;              /* a broker's end of its socket while it is started; else a copy of signal_fd */
     int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
-    pid_t pid;               /* of the broker; 0 when it has ended, or left: the number may be anybody's soon */
-    siginfo_t ended;         /* how it did */
+    pid_t pid;               /* of the broker; 0 when it has ended, or left: the number may be reused soon */
+    siginfo_t ended;         /* how the broker ended */
     bool has_zombies;        /* keeper_reap() has something to do */
     size_t position;         /* in the store, while handing over */
-    bool wait_for_turn;      /* … too many descriptors of this user are on their way anywhere */
-    uint64_t unresponsive_ms; /* of the broker; while it stops, since it was told to */
-    uint64_t back_off_ms;    /* 0 after one that has served */
+    bool wait_for_turn;      /* … too many descriptors of this user are in flight */
+    uint64_t unresponsive_ms; /* of the broker; while it shuts down, since it was told to */
+    uint64_t back_off_ms;    /* 0 after a broker that has served */
     uint64_t due;            /* when the next broker is to be started */
     uint64_t tick_due;
     bool watchdog;
     bool over;
     int status;              /* of the process, when it is over */
-    bool kept;               /* what was held lives on elsewhere: the socket's files must stay */
+    bool kept;               /* the service manager has what was held: the files of the socket must stay */
 };
 
 /* `most` = the limit of open files, argv = the process's. 0 or a negative errno. */
@@ -91,9 +91,9 @@ int keeper_run(struct keeper *keeper);
 
 /* child.c: the broker. */
 void keeper_start_broker(struct keeper *keeper);
-/* As far as the socket has room. */
+/* Hands over as much as the socket takes. */
 void keeper_hand_over(struct keeper *keeper);
-/* A bounded number of packets; false when all was read that this broker will ever send. */
+/* Handles a bounded number of packets; false when all was read that this broker will ever send. */
 bool keeper_receive(struct keeper *keeper);
 /* After a SIGCHLD: notes whether the broker has ended, and leaves it a zombie. */
 void keeper_note_exit(struct keeper *keeper);
@@ -101,18 +101,18 @@ void keeper_note_exit(struct keeper *keeper);
  * every orphan. */
 void keeper_reap(struct keeper *keeper);
 void keeper_send(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key);
-/* If it was not reaped. `why` is said; NULL: nothing is. */
+/* If it has not ended. `why` is logged, unless it is NULL. */
 void keeper_kill_broker(struct keeper *keeper, const char *why);
 
-/* keeper.c: what the broker said. */
+/* keeper.c: the loop. */
 void keeper_broker_is_ready(struct keeper *keeper);
-/* A program can take our place: let the broker stop. */
+/* The installed program can take our place: the broker is told to stop. */
 void keeper_begin_upgrade(struct keeper *keeper);
 
 /* handover.c: the end. */
-/* No broker runs, and none shall. */
+/* No broker runs, and none is to be started. */
 void keeper_end(struct keeper *keeper, int status);
-/* The program is exchanged; returns only if that failed. */
+/* Executes the installed program; returns only if that failed. */
 void keeper_upgrade(struct keeper *keeper);
 
 /* preflight.c: does the installed program run? */

@@ -15,8 +15,8 @@ enum keeper_kind {
     KEEPER_LEDGER = 3,
     KEEPER_WATCH = 4,    /* the inotify instance */
     KEEPER_SESSION = 5,  /* pidfd, by the session's id */
-    KEEPER_BUFFER = 6,   /* the one description, by the buffer's id */
-    KEEPER_PROGRAM = 7,  /* the program that was run before this one */
+    KEEPER_BUFFER = 6,   /* T, by the buffer's id */
+    KEEPER_PROGRAM = 7,  /* the previous program */
     KEEPER_FD_STASH = 8, /* 0 and 1: the ends of the socket pair in the service manager's store; see fd_stash.h */
     KEEPER_FD_BUNDLE = 9, /* only inside an fd stash */
     KEEPER_RELEASE_LOG = 10, /* by the session's id */
@@ -26,17 +26,17 @@ enum keeper_kind {
 struct keeper_key {
     uint32_t kind; /* enum keeper_kind, or one of a later version */
     uint32_t zero;
-    uint64_t id; /* 0 where there is one only */
+    uint64_t id; /* 0 where there is only one */
 };
 
 #define KEEPER_KEY(KIND, ID) ((struct keeper_key){.kind = (KIND), .id = (ID)})
 
-/* What becomes of all of it when the broker is told to end. */
+/* What becomes of all of it when the broker is told to stop. */
 enum keeper_stop {
-    KEEPER_STOP_NEXT,    /* another broker goes on with it */
-    KEEPER_STOP_LOST,    /* nobody has it any more */
-    KEEPER_STOP_RESTART, /* the service manager has it for a restart; if this is none, it is lost */
-    KEEPER_STOP_STORED,  /* the service manager has it */
+    KEEPER_STOP_NEXT,    /* the next broker gets it */
+    KEEPER_STOP_LOST,    /* it is lost */
+    KEEPER_STOP_RESTART, /* the service manager keeps it across a restart; with a stop it is lost */
+    KEEPER_STOP_STORED,  /* the service manager keeps it */
 };
 
 /* A descriptor that an earlier broker held, as the keeper hands it over. */
@@ -46,10 +46,10 @@ struct inherited_fd {
     uint32_t nth; /* its place in the order in which they arrived, from 0 on */
 };
 
-/* Takes the descriptor. 0, or a negative errno, which ends what calls it. */
+/* Takes the descriptor. 0, or a negative errno, with which the caller stops. */
 typedef int keeper_take_fn(void *userdata, enum keeper_kind kind, uint64_t id, int fd);
-/* So many will be handed over. */
+/* n descriptors will be handed over. */
 typedef void keeper_count_fn(void *userdata, size_t n);
-/* Calls give(to, kind, id, fd) for each descriptor that a next broker needs; they stay whose they are. Ends with the
+/* Calls give(to, kind, id, fd) for each descriptor that the next broker needs, and stays their owner. Stops at the
  * first result that is not 0. */
 typedef int keeper_enumerate_fn(void *userdata, keeper_take_fn *give, void *to);

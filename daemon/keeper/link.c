@@ -11,7 +11,7 @@
 #include "log/log.h"
 #include "proto/sockio.h"
 
-/* Drops that the keeper has not answered: so many answers have room in the socket while nobody reads it. */
+/* Drops that the keeper has not answered: the socket has room for so many answers while nobody reads it. */
 #define ASKED_MAX 64
 /* Packets a turn. */
 #define PACKETS_AT_ONCE 64
@@ -22,7 +22,7 @@ struct keeper_link {
     pid_t pid;
     struct list asked;   /* of struct keeper_drop */
     unsigned n_asked;
-    struct list waiting; /* … that are not asked for yet */
+    struct list waiting; /* likewise, not asked for yet */
 };
 
 int keeper_link_new(struct keeper_link **ret, int socket)
@@ -143,7 +143,7 @@ static int link_receive(struct keeper_link *link, struct packet *packet, struct 
 
     do
         r = packet_receive(link->socket, packet, fds);
-    while (r == SOCKIO_E_RESET); /* what the keeper sent before lies behind it */
+    while (r == SOCKIO_E_RESET); /* what the keeper sent before comes after it */
     if (r == SOCKIO_E_EOF)
         link->gone = true;
     if (r && r != SOCKIO_E_EOF && r != SOCKIO_E_AGAIN)

@@ -6,7 +6,7 @@
  * descriptor where the type says so.
  *
  * Both ends are the same program, or an older and a newer one during an upgrade: the form stays, types are only added,
- * and who does not know a type skips it.
+ * and a type that is not known is skipped.
  */
 
 #include <stdint.h>
@@ -47,7 +47,7 @@ struct packet {
 
 /* Beyond sockio's outcomes. */
 enum {
-    PACKET_E_MALFORMED = 64, /* not ours; it is gone, its descriptors are closed */
+    PACKET_E_MALFORMED = 64, /* it was dropped, and its descriptors closed */
 };
 
 /* As sockio_send(): with n descriptors if it is HOLD (`fds` stay the caller's), else with none. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A program takes the keeper's place with everything in hand that is held, and no way back: if it does not even begin,
- * for want of a library, all is lost. So it has to show beforehand that it runs, and is memoryd, by saying its version;
- * and, in a second run, that it finds no mistakes in the configuration, which may be written for another version than
- * the one that runs. The broker goes on meanwhile, and hears if it cannot be replaced.
+ * In an upgrade the installed program takes the keeper's place with everything that is held, and there is no way back:
+ * if it does not start, for want of a library, all is lost. So it has to show beforehand that it runs, and is memoryd,
+ * by printing its version; and, in a second run, that it finds no mistakes in the configuration, which may be written
+ * for the running version. The broker goes on meanwhile, and is told if it cannot be replaced.
  */
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static void preflight_refuse(struct keeper *keeper, int error)
         keeper_send(keeper, PACKET_UPGRADE_REFUSED, (uint32_t)error, NULL);
 }
 
-/* Where the broker listens: what it is told by that is which configuration is its own. "" if that is nowhere. */
+/* Where the broker listens, which decides which configuration it reads. "" if the socket has no path. */
 static const char *preflight_socket_path(const struct keeper *keeper, struct sockaddr_un *address)
 {
     int listener = store_get(&keeper->store, KEEPER_KEY(KEEPER_LISTENER, 0));
@@ -77,7 +77,7 @@ static void preflight_run(struct keeper *keeper)
 
 void keeper_preflight_begin(struct keeper *keeper)
 {
-    /* the answer to one is the answer to all that ask meanwhile */
+    /* one answer serves all that ask meanwhile */
     if (keeper->goal != KEEPER_GOAL_SERVE || keeper->preflight.pid)
         return;
     keeper->preflight.reads_config = false;
@@ -111,7 +111,7 @@ void keeper_preflight_ended(struct keeper *keeper, const siginfo_t *info)
         preflight_run(keeper);
         return;
     }
-    log_error("no upgrade: %s does not run, or is no memoryd", keeper->start.path);
+    log_error("no upgrade: %s does not run, or is not memoryd", keeper->start.path);
     preflight_refuse(keeper, ENOEXEC);
 }
 

@@ -47,10 +47,10 @@ void service_ready(const struct store *store, bool first, bool store_listener)
         service_store_ledger(store_get(store, KEEPER_KEY(KEEPER_LEDGER, 0)));
         if (store_listener)
             service_store("FDSTORE=1\nFDNAME=" SERVICE_NAME_LISTENER, store_get(store, KEEPER_KEY(KEEPER_LISTENER, 0)));
-        /* ends that are there already are not taken twice */
+        /* the manager drops ends that it has already */
         service_store("FDSTORE=1\nFDNAME=" SERVICE_NAME_FD_STASH, store_get(store, KEEPER_KEY(KEEPER_FD_STASH, 0)));
         service_store("FDSTORE=1\nFDNAME=" SERVICE_NAME_FD_STASH, store_get(store, KEEPER_KEY(KEEPER_FD_STASH, 1)));
     }
-    /* the manager reads in order what is sent: who hears this finds all of it stored */
+    /* last, since the manager reads in order: when it is ready, all of it is stored */
     (void)sd_notify(0, "READY=1\nSTATUS=Serving");
 }

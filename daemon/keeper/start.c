@@ -35,7 +35,7 @@ static bool starts_with_one_of(const char *text, const char *const *prefixes)
     return false;
 }
 
-/* A program that was replaced on disk: its successor lies there. */
+/* The path of a program; where its file was replaced, that of the new one. */
 static char *start_path_of(const char *target, size_t length)
 {
     static const char deleted[] = " (deleted)";
@@ -107,7 +107,7 @@ struct child {
     const struct start *start;
     int fd;
     int socket;
-    int error; /* of exec; 0: it is the broker by now */
+    int error; /* of exec; 0: the child is the broker by now */
 };
 
 /* In the child, which has the keeper's memory and, at first, its table of descriptors, too. */
@@ -117,8 +117,8 @@ static int start_child_main(void *userdata)
     const struct start *start = child->start;
 
     start_ignore_signals();
-    /* The other program's number may be high; then, as without the call, exec copies the table and closes nearly all
-     * of it. */
+    /* The number of the other program may be high. Then, as without the call, exec copies the table and closes nearly
+     * all of it. */
 #if HAVE_CLOSE_RANGE
     if (child->fd < child->socket)
         (void)close_range((unsigned)child->socket + 1, UINT32_MAX, CLOSE_RANGE_UNSHARE);
@@ -133,9 +133,9 @@ static int start_child_main(void *userdata)
 }
 
 /*
- * What the keeper holds is not the broker's before it is handed over. A fork would copy the table of all that, and exec
- * close it again: milliseconds, while clients wait. So the table is shared until the child gets one of its own with the
- * lowest only, and the keeper stands still for those microseconds.
+ * The broker gets what the keeper holds later, in packets. A fork would copy the table of all those descriptors, and
+ * exec close it again: milliseconds, while clients wait. So the child shares the table until it gets one of its own
+ * with the lowest numbers only, and the keeper stands still for those microseconds.
  */
 pid_t start_broker(const struct start *start, int fd, int socket)
 {

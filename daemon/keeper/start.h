@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * One program, three ways to run it: as the keeper, as its broker, and as a keeper that goes on in the same process
- * with an fd stash in hand. The two latter get a hidden option in front of the user's, which names descriptors.
+ * One program, three ways to run it: as the keeper, as its broker, and as a keeper that takes over an fd stash in the
+ * same process. The latter two get a hidden option in front of the user's, which names descriptors.
  */
 
 #include <stdbool.h>
@@ -16,8 +16,8 @@
 #define START_OPTION_FD_STASH "carrier" /* =FD,FD; the name that earlier versions know */
 
 struct start {
-    char **argv;    /* argv[1] is a place for the hidden option */
-    char **environ; /* for the broker: the service manager is the keeper's business */
+    char **argv;    /* argv[1] is free for the hidden option */
+    char **environ; /* for the broker, without what the service manager tells the keeper */
     char *path;     /* of the program; NULL if it cannot be found out */
 };
 
@@ -25,8 +25,8 @@ struct start {
 int start_init(struct start *start, char *const *argv);
 void start_deinit(struct start *start);
 
-/* Starts the program `fd`, or this one if it is -1, as the broker behind `socket`, whose number should be low: only up
- * to it is the table of descriptors copied. The broker ignores the signals that are for the keeper, from before its
+/* Starts the program `fd`, or this one if it is -1, as the broker behind `socket`, whose number should be low: the
+ * table of descriptors is copied only up to it. The broker ignores the signals that are for the keeper, from before its
  * first instruction. Its pid or a negative errno. */
 pid_t start_broker(const struct start *start, int fd, int socket);
 /* Forks the installed program, with `output` as its standard output. With socket = NULL it prints its version; else it
@@ -36,5 +36,5 @@ pid_t start_preflight(const struct start *start, int output, const char *socket)
 /* Executes `path`, or this program if it is NULL, in place of this one as the keeper. Returns only if it failed: a
  * negative errno. */
 int start_keeper(const struct start *start, const char *path, const int fd_stash[2]);
-/* What a hidden option names: n descriptors, close-on-exec from now on. False if it does not. */
+/* Reads the n descriptors that a hidden option names, and makes them close-on-exec. False if it names others. */
 bool start_read_option(const char *text, int *fds, unsigned n);

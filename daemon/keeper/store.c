@@ -51,7 +51,7 @@ static size_t store_home_of(const struct store *store, struct keeper_key key)
     return (size_t)(hash >> 32) & (store->n_slots - 1);
 }
 
-/* The key's slot, or the empty one where it would be. */
+/* The slot of the key, or the empty one where it would be. */
 static size_t store_find(const struct store *store, struct keeper_key key)
 {
     size_t i = store_home_of(store, key);
@@ -69,7 +69,7 @@ int store_put(struct store *store, struct keeper_key key, int fd)
     assert(key.kind && fd >= 0);
     if (before < 0)
         store->n++;
-    /* each has a descriptor of its own, and there are fewer of those than slots */
+    /* each key has a descriptor of its own, and a process has fewer of those than there are slots */
     assert(store->n < store->n_slots);
     *slot = (struct store_slot){.key = KEEPER_KEY(key.kind, key.id), .fd = fd};
     return before;

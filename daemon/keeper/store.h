@@ -31,14 +31,14 @@ int store_init(struct store *store, uint64_t most);
 /* Closes all that is in it. */
 void store_deinit(struct store *store);
 
-/* Takes the descriptor. What had the key before is the caller's now; -1 if nothing had. */
+/* Takes the descriptor. Returns what had the key before, which is the caller's now, or -1. */
 int store_put(struct store *store, struct keeper_key key, int fd);
-/* The same, as a keeper_take_fn: what had the key is closed. */
+/* The same, as a keeper_take_fn: closes what had the key. */
 int store_take_in(void *store, enum keeper_kind kind, uint64_t id, int fd);
-/* Takes it out: the caller's, or -1. */
+/* Takes a descriptor out, which is the caller's now; -1 if there is none. */
 int store_remove(struct store *store, struct keeper_key key);
-/* Borrowed, or -1. */
+/* Borrows a descriptor; -1 if there is none. */
 int store_get(const struct store *store, struct keeper_key key);
-/* The next one at or after *position, which is moved behind it; NULL at the end. Start with 0, and change nothing
- * meanwhile. */
+/* The next slot in use at or after *position, which is moved behind it; NULL at the end. Start with 0, and change
+ * nothing meanwhile. */
 const struct store_slot *store_next(const struct store *store, size_t *position);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See groups.h. A container may see other paths than where its groups are: then only those further up are found. */
+/* See groups.h. In a container the paths of its groups may not exist: then only groups further up are found. */
+
 #include "sys/groups.h"
 
 #include <limits.h>
@@ -21,7 +22,7 @@ static const struct version versions[] = {
      "\ntotal_inactive_file "},
 };
 
-/* False: it has no limit. "max" is none, as it is no number. */
+/* What the group leaves. False if it has no limit; "max" is not a number. */
 static bool groups_left(const char *root, const struct version *version, const char *group, uint64_t *ret)
 {
     uint64_t limit, used, active = 0, inactive = 0;
@@ -38,7 +39,7 @@ static bool groups_left(const char *root, const struct version *version, const c
     return true;
 }
 
-/* From a group up to the first one, all of which count. */
+/* The least that a group and those above it leave. */
 static uint64_t groups_least(const char *root, const struct version *version, char *group)
 {
     uint64_t least = UINT64_MAX, left;
@@ -56,7 +57,7 @@ static uint64_t groups_least(const char *root, const struct version *version, ch
     }
 }
 
-/* "0::/GROUP", or "4:cpu,memory:/GROUP" of the first version. */
+/* Of a line "0::/GROUP", or "4:cpu,memory:/GROUP" of the first version. */
 static const struct version *version_of(const char *line, char **group)
 {
     char *controllers = strchr(line, ':');

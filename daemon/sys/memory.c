@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What needs more than one call, or another one on older kernels.
+ * Operations that need more than one call, or another one on older kernels.
  *
- * Whether the kernel has something is tried each time: a refused call costs less than a microsecond, and
- * nothing has to be remembered between threads or put back by tests.
+ * What the kernel has is tried each time: a refused call costs less than a microsecond, and nothing has to be shared
+ * between threads or reset by tests.
  */
 
 #include "sys/sys.h"
@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "sys/text.h"
 
-/* Younger than some C libraries that we build with; the kernel's numbers. */
+/* Some C libraries that we build with lack them; the kernel's numbers. */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U /* 6.3 */
 #endif
@@ -62,8 +62,8 @@ int sys_memfd_new(const char *name, uint64_t huge)
 }
 
 /*
- * The kernel itself writes zeros through the mapping, so that a page that cannot be had is an error of
- * read() where a store of ours would be a SIGBUS. The pages are new: zeros are what they hold.
+ * The kernel writes zeros through the mapping, so that a page that is not available is an error of read(), where a
+ * store would be a SIGBUS. The pages are new, so zeros are what they hold.
  */
 static int populate_by_reading(char *address, size_t length)
 {
@@ -86,7 +86,7 @@ static int populate_by_reading(char *address, size_t length)
     return 0;
 }
 
-/* Of the operations on futexes the one that changes a word; nobody waits for it. */
+/* The futex operation that changes a word; nobody waits for it. */
 int sys_set_bits(int fd, size_t offset, uint32_t bits)
 {
     size_t within = offset % page_size(), length = within + sizeof(uint32_t);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The only file that knows libnuma, which tells nodes, distances and what this process may use. Sizes and
- * huge pages are read from the kernel directly: libnuma has no call for the latter, and prints or even
- * exits on some surprises. Both of its hooks are taken away from it here.
+ * The only file that knows libnuma, which tells nodes, distances and what this process may use. Sizes and huge pages
+ * are read from the kernel directly: libnuma has no call for the latter, and prints or even exits on some surprises.
+ * Both of its hooks are replaced here.
  */
 
 #include "sys/numa.h"
@@ -133,7 +133,7 @@ static void load_huge_sizes(struct topology *topology)
         topology->default_huge = kib * 1024;
 }
 
-/* Of a file like "always [advise] never": is one of these words in the brackets? */
+/* In a file like "always [advise] never": is one of these words in the brackets? */
 static bool thp_is_chosen(const char *path, const char *const words[], bool otherwise)
 {
     char text[256];
@@ -165,7 +165,7 @@ static void load_thp(struct topology *topology)
         topology->thp_size = size;
 }
 
-/* N nodes of equal size, all on the first real one that has memory. */
+/* Makes n nodes of equal size, all on the first real one that has memory. */
 static void topology_simulate(struct topology *topology, uint32_t n)
 {
     struct topology_node real = topology->nodes[0];
@@ -244,13 +244,13 @@ static uint64_t count_huge_pages(int physical, uint64_t size, enum sys_huge what
     return sys->huge_pages(physical, size, what, &pages) < 0 ? 0 : pages;
 }
 
-/* One of equal parts, those before it a page more if it cannot be divided. */
+/* The size of part i of n equal ones; the first ones have a page more where the pages cannot be divided. */
 static uint64_t part_of(uint64_t pages, uint32_t i, uint32_t n)
 {
     return pages / n + (i < pages % n);
 }
 
-/* Those that the kernel may make are not a node's; so that the sum is right, each has its part of them. */
+/* Pages that the kernel may make belong to no node; each node gets an equal part of them, so that the sum is right. */
 static uint64_t made_on_demand(const struct topology *topology, uint32_t number, uint64_t size)
 {
     uint32_t before = 0, n = 0;

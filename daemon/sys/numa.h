@@ -2,11 +2,10 @@
 /*
  * What memory this machine has: nodes, sizes, distances, kinds of pages.
  *
- * It is read once at start and never changes afterwards, so workers may read it too; only the
- * number of huge pages that the administrator allows is asked for anew. A node has a
- * `number`, by which clients and configuration call it, and a `physical` one, which is the
- * kernel's. They differ only where nodes are simulated: then several numbers stand for one real
- * node.
+ * It is read once at start and never changes afterwards, so workers may read it, too; only the number of huge pages
+ * that the administrator allows is read again each time. A node has a `number`, by which clients and configuration
+ * call it, and a `physical` one, which is the kernel's. They differ only where nodes are simulated: then several
+ * numbers stand for one real node.
  */
 #pragma once
 
@@ -38,14 +37,13 @@ struct topology {
     uint64_t default_huge;                  /* 0 if the kernel has no hugetlb */
 };
 
-/* simulate_nodes: 0 or 1 = the machine as it is, else that many nodes on one. 0 or a negative
- * errno. */
+/* simulate_nodes: 0 or 1 = the machine as it is, else that many nodes on one. 0 or a negative errno. */
 int topology_load(struct topology *ret, uint32_t simulate_nodes);
 
 /* NULL if there is no such node. */
 const struct topology_node *topology_node(const struct topology *topology, uint32_t number);
 
-/* Those of a node by its physical number. */
+/* The processors of a node, by its physical number. */
 const cpu_set_t *topology_processors(const struct topology *topology, uint32_t physical);
 
 /*

@@ -48,8 +48,8 @@ bool peer_is_dead(int pidfd)
     return poll(&polled, 1, 0) > 0 && (polled.revents & POLLIN);
 }
 
-/* What /proc/PID/stat says from the end of the program's name on, which is in brackets and may hold brackets. NULL if
- * /proc does not show this process. */
+/* The rest of /proc/PID/stat from the bracket behind the program's name, which may have brackets in it. NULL if /proc
+ * does not show this process. */
 static const char *read_stat(pid_t pid, char text[static STAT_SIZE])
 {
     return text_read(text, STAT_SIZE, "/proc/%d/stat", (int)pid) ? strrchr(text, ')') : NULL;
@@ -77,8 +77,8 @@ static uint64_t start_time_of(pid_t pid)
     return ticks;
 }
 
-/* The process that has the number now. If the one that connected has ended, then so has its connection,
- * unless it forked: that is the window which newer kernels close. */
+/* Opens the process that has the number now. If the process that connected has ended, then so has its connection,
+ * unless it forked: newer kernels close that window. */
 static int open_by_number(int socket, pid_t pid, int *ret)
 {
     struct pollfd polled = {.fd = socket};
@@ -141,7 +141,7 @@ int peer_init_socket(struct peer *peer, int socket)
     r = read_groups(socket, &groups, &n_groups);
     if (r)
         return r;
-    /* asked last: until now the number was not free for another process */
+    /* asked last: while it lived, the number could not be another process's */
     if (peer_is_dead(pidfd))
         return PEER_GONE;
     *peer = (struct peer){

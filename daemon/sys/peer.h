@@ -2,9 +2,9 @@
 /*
  * Who is at the other end of a socket: the kernel's word, never the peer's (I3).
  *
- * Credentials are those of the connect(). The pidfd refers to that very process however often its
- * number is used again, and becomes readable when it is dead. Kernels without SO_PEERPIDFD (before 6.5)
- * can only be asked who has the number now; the connection must then still have another end.
+ * Credentials are those of the connect(). The pidfd refers to that very process however often its number is reused, and
+ * becomes readable when it is dead. Kernels without SO_PEERPIDFD (before 6.5) only tell which process has the number
+ * now; the connection must then still have another end.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 enum {
     _PEER_OK,
-    PEER_GONE,    /* it has died meanwhile */
+    PEER_GONE,    /* the process has died */
     PEER_UNKNOWN, /* no local socket, or its process is not visible from this PID namespace */
     PEER_NO_ROOM, /* no descriptor or memory for it just now */
 };
@@ -36,13 +36,12 @@ struct peer {
 
 /* Of a connected local socket. 0, PEER_*, or a negative errno. */
 int peer_init_socket(struct peer *peer, int socket);
-/* Of a process by its number, for "only this pid" tokens; uid and gid are its effective ones,
- * groups none. */
+/* Of a process by its number, for "only this pid" tokens; uid and gid are the effective ones, without groups. */
 int peer_init_pid(struct peer *peer, pid_t pid);
 /*
- * Of a process that was known before, from what is remembered of it, with its pidfd (-1 if that is lost), which is
- * taken if it is one of this process. 0; PEER_GONE; PEER_NO_ROOM, PEER_UNKNOWN or a negative errno if it cannot be
- * said. Groups are not remembered.
+ * Of a process that was known before, from what is recorded of it, with its pidfd (-1 if that is lost), which is taken
+ * if it is one of this process. 0; PEER_GONE; or PEER_NO_ROOM, PEER_UNKNOWN or a negative errno if that is unknown.
+ * Groups are not recorded.
  */
 int peer_init_again(struct peer *peer, uid_t uid, gid_t gid, pid_t pid, uint64_t start_time, int *pidfd);
 void peer_deinit(struct peer *peer);

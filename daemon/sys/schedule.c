@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call sets all of it; the C library has it by name only since 2.41. */
+/* See schedule.h. One call sets all of it; the C library has it by name only since 2.41. */
+
 #include "sys/schedule.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ struct attributes {
 
 _Static_assert(sizeof(struct attributes) == 48, "as the kernel has it");
 
-/* The least share that there is. */
+/* The lowest share. */
 #define NICEST 19
 
 static int schedule_set(int policy, int nicer, uint64_t slice)

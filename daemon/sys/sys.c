@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of the kernel's calls as they are. Those that the C library does not offer, or only
- * together with libnuma, are made here by number. Fallbacks are in memory.c.
+ * The table of the kernel's own calls. Those that the C library does not offer, or only together with libnuma, are made
+ * here by number. Fallbacks are in memory.c.
  */
 
 #include "sys/sys.h"
@@ -88,9 +88,9 @@ static int call_inotify_add(int inotify, int fd, uint32_t mask)
 }
 
 /*
- * A file system may take as long as it likes to say what it is, and fdinfo of what watches many things is as long as
- * there are things. So first the name is looked at, which costs nothing and which a file could have by chance, then
- * fdinfo, which is the kernel's own: of all files with such a name only a dma-buf tells its exporter's there.
+ * A file system may take as long as it likes to say what it is, and fdinfo of a descriptor that watches many others is
+ * long. So the name comes first, which costs nothing and which a file could have by chance; then fdinfo, which is the
+ * kernel's own: of all files with such a name only a dma-buf shows the name of an exporter there.
  */
 static int call_check_dma_buf(int fd)
 {
@@ -116,7 +116,7 @@ static int call_pidfd_open(pid_t pid, unsigned flags)
     return (int)syscall(SYS_pidfd_open, pid, flags);
 }
 
-/* Free pages, and cached files of which half may be in use; the machine's own figure is better. */
+/* Free pages and half of the cached files, since the others may be in use; of the machine the kernel's own estimate. */
 static uint64_t available_at(int physical_node)
 {
     char text[8192];

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel, as the daemon sees it: the calls that make, place, seal, prove and watch memory.
+ * The system calls that make, place, seal, prove and watch memory.
  *
- * They go through one table, for two reasons. A test replaces `sys` by a copy of sys_kernel in
- * which the third fallocate fails, and sees what becomes of the descriptors; and nothing else in
- * the daemon may call them (tests/lint), so the reader finds every use of the kernel's memory
- * here.
+ * They go through one table, for two reasons. A test replaces `sys` by a copy of sys_kernel in which the third
+ * fallocate fails, and sees what becomes of the descriptors. And nothing else in the daemon may make them
+ * (tests/lint), so every use of them is found by `sys->`.
  *
- * Members behave like the C library's functions of the same name: -1 (MAP_FAILED for mmap) and
- * errno. Below the table are the few calls that need a fallback on older kernels; 5.10 is the
- * floor, and what a kernel lacks is found out by trying, never by its version. All of it is safe
- * on any thread.
+ * Members behave like the C library's functions of the same name: -1 (MAP_FAILED for mmap) and errno. Below the table
+ * are the few calls that need a fallback on older kernels; 5.10 is the floor, and what a kernel lacks is found by
+ * trying, never by its version. All of it is safe on any thread.
  */
 #pragma once
 
@@ -22,10 +20,10 @@
 #include <sys/types.h>
 
 enum sys_huge {
-    SYS_HUGE_ALL,        /* set aside or made on demand */
+    SYS_HUGE_ALL,        /* reserved or made on demand */
     SYS_HUGE_FREE,
     SYS_HUGE_SURPLUS,    /* made on demand */
-    SYS_HUGE_OVERCOMMIT, /* how many may be; of the machine only */
+    SYS_HUGE_OVERCOMMIT, /* how many may be made on demand; of the machine only */
 };
 
 struct sys_calls {
@@ -56,7 +54,7 @@ struct sys_calls {
     int (*inotify_remove)(int inotify, int wd);
     ssize_t (*read)(int fd, void *buffer, size_t size);
 
-    /* 0 if it is one. Asks nobody but the kernel itself, so it never waits, whatever the descriptor is of. */
+    /* 0 if it is one. It asks the kernel only, so it never waits, whatever the descriptor refers to. */
     int (*check_dma_buf)(int fd);
 
     int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *size);
@@ -64,10 +62,8 @@ struct sys_calls {
 
     /* A figure of the kernel's about huge pages of that size, of a node or (< 0) of the machine; -1 if it has none. */
     int (*huge_pages)(int physical_node, uint64_t size, enum sys_huge what, uint64_t *ret);
-    /*
-     * What a node (< 0: the whole machine) could give without swapping, and the control groups that this process is in
-     * would let it have; UINT64_MAX if unknown.
-     */
+    /* What a node (< 0: the whole machine) has available without swapping, as far as the control groups of this process
+     * allow; UINT64_MAX if unknown. */
     uint64_t (*available)(int physical_node);
 };
 
@@ -77,32 +73,26 @@ struct sys_calls {
 extern const struct sys_calls sys_kernel;
 extern const struct sys_calls *sys;
 
-/*
- * Descriptors from this number on are not for what stays, so that some are left for clients to come: the kernel gives
- * out the lowest number that is free. For all threads.
- */
+/* Descriptors from this number on are left for new clients, and may not be kept for long: the kernel gives out the
+ * lowest free number. For all threads. */
 void sys_set_fd_end(unsigned end);
-/* Is it below that, so that it may be kept? 0, or -1 with EMFILE. */
+/* May this one be kept? 0, or -1 with EMFILE. */
 int sys_fd_check(int fd);
 
-/* A sealable, CLOEXEC memfd that can never be executed where the kernel knows how to promise that.
- * `huge` is the page size of hugetlb, 0 for shared memory. -1 and errno. */
+/* A sealable, CLOEXEC memfd, not executable where the kernel can ensure that. `huge` is the page size of hugetlb, 0 for
+ * shared memory. -1 and errno. */
 int sys_memfd_new(const char *name, uint64_t huge);
 
-/*
- * Sets bits of a word, whole words into the file, of memory that others may take pages away from: the kernel does it,
- * at once as an atomic instruction would, and what would be a SIGBUS is an error. -1 and errno.
- */
+/* Sets bits of a word, at a multiple of its size in the file, of memory from which others may punch pages: the kernel
+ * does it atomically, and what would be a SIGBUS is an error. -1 and errno. */
 int sys_set_bits(int fd, size_t offset, uint32_t bits);
 
-/* Allocates every page under a writable shared mapping as its policy and advice say. -1 and errno;
- * never a signal. */
+/* Allocates every page under a writable shared mapping, as its policy and advice say. -1 and errno; never a signal. */
 int sys_populate(void *address, size_t length);
 
-/* Bytes of the mapping at `address` (all of it, no more) that are mapped by huge pages; 0 if
- * unknown. */
+/* Bytes of the mapping at `address` (all of it, no more) that are mapped by huge pages; 0 if unknown. */
 uint64_t sys_huge_mapped(const void *address);
 
-/* A shared mapping whose address and offset differ by a multiple of `alignment` (a power of two), as huge
- * pages need it; flags: MAP_POPULATE or 0. MAP_FAILED and errno. */
+/* A shared mapping whose address and offset differ by a multiple of `alignment` (a power of two), as huge pages need
+ * it; flags: MAP_POPULATE or 0. MAP_FAILED and errno. */
 void *sys_map_aligned(int fd, uint64_t offset, size_t length, size_t alignment, int protection, int flags);

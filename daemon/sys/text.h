@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the small text files by which the kernel tells about itself. They are read whole and then
- * searched, since their lines come and go with kernel versions.
+ * Reads the small text files of /proc and /sys. They are read whole and then searched, since their lines come and go
+ * with kernel versions.
  */
 #pragma once
 

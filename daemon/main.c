@@ -85,7 +85,6 @@ int main(int argc, char **argv)
 {
     struct app_options app = {
         .sysconfdir = SYSCONFDIR,
-        .version = PACKAGE_VERSION,
         .argv = argv,
         .broker = -1,
         .fd_stash = {-1, -1},

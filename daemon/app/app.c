@@ -48,7 +48,7 @@ static int build_broker(struct app *app)
     if (!r)
         r = loop_watch_broker(app);
     if (!r)
-        r = rpc_init(&app->rpc, app->broker, &client_rpc_transport, app->options->version, "");
+        r = rpc_init(&app->rpc, app->broker, &client_rpc_transport, PACKAGE_VERSION, "");
     if (!r) {
         app->rpc_ready = true;
         configuration_show(app);
@@ -93,7 +93,7 @@ static int build_listener(struct app *app)
 
 static void app_log_pool(const struct pool *pool)
 {
-    static const char *const pages[] = {"any", "base", "transparent huge", "set-aside huge"};
+    static const char *const pages[] = {"any", "base", "transparent huge", "reserved huge"};
     char nodes[128] = "";
     size_t length = 0;
 
@@ -125,7 +125,7 @@ static void app_announce(const struct app *app, const char *path)
     for (uint32_t i = 0; i < pools_count(app->pools); i++)
         app_log_pool(pools_get(app->pools, i));
     app_log_recovered(app);
-    log_notice("memoryd %s is listening on %s", app->options->version, path ? path : "the socket it was given");
+    log_notice("memoryd " PACKAGE_VERSION " is listening on %s", path ? path : "the socket it was given");
     if (app->options->autostart)
         place_leave_terminal();
     keeper_link_send(app->keeper, PACKET_READY);

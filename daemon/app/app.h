@@ -45,7 +45,6 @@ struct app_options {
     const char *socket;     /* NULL = the default */
     const char *config;     /* NULL = the default, if that exists */
     const char *sysconfdir; /* the folder of the default */
-    const char *version;
     bool autostart;
     char *const *argv;
     int broker;      /* the socket to the keeper; -1: this process is to be the keeper */

@@ -107,23 +107,11 @@ static int inherited_enumerate(void *userdata, keeper_take_fn *give, void *to)
     return r;
 }
 
-/* Returns only if that failed. */
-static int become_keeper(const struct app *app, const int fd_stash[2])
-{
-    struct start start;
-    int r = start_init(&start, app->options->argv);
-
-    if (r)
-        return r;
-    r = start_keeper(&start, NULL, fd_stash);
-    start_deinit(&start);
-    return r;
-}
-
 int inherited_leave(struct app *app)
 {
     bool stored = app->inherited.fd_stash[0] >= 0;
     int fd_stash[2] = {app->inherited.fd_stash[0], app->inherited.fd_stash[1]};
+    struct start start;
     int r;
 
     if (app->for_good && !stored)
@@ -137,8 +125,10 @@ int inherited_leave(struct app *app)
     }
     if (!r) {
         log_notice("the keeper is gone; this broker takes its place");
-        r = become_keeper(app, fd_stash);
+        r = start_init(&start, app->options->argv);
     }
+    if (!r)
+        r = start_keeper(&start, NULL, fd_stash);
     log_error("the keeper is gone, and what the broker held is lost: %s", strerror(-r));
     return EXIT_FAILED;
 }

@@ -97,7 +97,7 @@ static int adopt_place(struct keep *keep)
         return keep_failed("cannot find out where to listen", -ENOENT);
     if (lock >= 0) {
         r = socket_path_adopt(&keep->socket_path, path, lock);
-        return r ? keep_failed("cannot go on where another process listened", r) : EXIT_OK;
+        return r ? keep_failed("cannot take over the socket of an earlier process", r) : EXIT_OK;
     }
     r = socket_path_lock(&keep->socket_path, path, &problem);
     if (r)
@@ -167,12 +167,6 @@ static int find_place(struct keep *keep)
     return status || keep->keeper.over ? status : ensure_fd_stash(store);
 }
 
-static void keep_log_taken_over(const struct keep *keep)
-{
-    if (keep->keeper.inherited)
-        log_notice("%zu descriptors of an earlier run were taken over", keep->keeper.store.n);
-}
-
 static void on_served(void *userdata)
 {
     struct keep *keep = userdata;
@@ -193,7 +187,8 @@ int app_keep(const struct app_options *options)
     keep.keeper.served = on_served;
     keep.keeper.userdata = &keep;
     status = r ? keep_failed("cannot set up the keeper", r) : find_place(&keep);
-    keep_log_taken_over(&keep);
+    if (keep.keeper.inherited)
+        log_notice("%zu descriptors of an earlier run were taken over", keep.keeper.store.n);
     if (!status && !keep.keeper.over)
         status = keeper_run(&keep.keeper);
     /* the next keeper needs the files of socket and lock */

@@ -84,35 +84,27 @@ void keeper_preflight_begin(struct keeper *keeper)
     preflight_run(keeper);
 }
 
-static void preflight_config_ended(struct keeper *keeper, const siginfo_t *info)
-{
-    if (info->si_code == CLD_EXITED && !info->si_status) {
-        keeper_begin_upgrade(keeper);
-        return;
-    }
-    log_error("no upgrade: %s finds mistakes in the configuration", keeper->start.path);
-    preflight_refuse(keeper, KEEPER_REFUSED_CONFIG);
-}
-
 void keeper_preflight_ended(struct keeper *keeper, const siginfo_t *info)
 {
     char text[sizeof(NAME)] = "";
     bool read_config = keeper->preflight.reads_config;
-    bool good = info->si_code == CLD_EXITED && !info->si_status &&
-                read(keeper->preflight.output, text, sizeof(NAME) - 1) > 0 && !strcmp(text, NAME);
+    bool good = info->si_code == CLD_EXITED && !info->si_status;
 
+    if (!read_config)
+        good = good && read(keeper->preflight.output, text, sizeof(NAME) - 1) > 0 && !strcmp(text, NAME);
     keeper->preflight = (struct preflight){.output = fd_close(keeper->preflight.output)};
-    if (read_config) {
-        preflight_config_ended(keeper, info);
-        return;
-    }
-    if (good) {
+    if (good && read_config) {
+        keeper_begin_upgrade(keeper);
+    } else if (good) {
         keeper->preflight.reads_config = true;
         preflight_run(keeper);
-        return;
+    } else if (read_config) {
+        log_error("no upgrade: %s finds mistakes in the configuration", keeper->start.path);
+        preflight_refuse(keeper, KEEPER_REFUSED_CONFIG);
+    } else {
+        log_error("no upgrade: %s does not run, or is not memoryd", keeper->start.path);
+        preflight_refuse(keeper, ENOEXEC);
     }
-    log_error("no upgrade: %s does not run, or is not memoryd", keeper->start.path);
-    preflight_refuse(keeper, ENOEXEC);
 }
 
 void keeper_preflight_tick(struct keeper *keeper)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 
 #include "app/app.h"
 #include "base/clock.h"

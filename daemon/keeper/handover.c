@@ -5,10 +5,8 @@
  * the program that takes our place inherits it.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "keeper/fd_stash.h"

@@ -310,7 +310,8 @@ static bool is_in_the_way(const struct stock_bin *bin, const struct pool *pool)
 {
     const struct stock_key *key = &bin->key;
 
-    return key->bytes && (key->pool == pool || (key->pool->purse == pool->purse && pool_has_node(pool, key->node)));
+    return key->bytes && (key->pool == pool || (key->pool->budget_index == pool->budget_index &&
+                                              pool_has_node(pool, key->node)));
 }
 
 /* Does this one give way before that one? On this node, or if both or neither are, when nobody asked for longer. */

@@ -17,7 +17,7 @@ static uint64_t left_of(uint64_t capacity, uint64_t used)
 
 static struct budget *budget_of(const struct pool *pool, uint32_t node)
 {
-    return &pool->pools->budgets[pool->purse][node];
+    return &pool->pools->budgets[pool->budget_index][node];
 }
 
 static bool is_among(uint32_t node, uint32_t n, const uint32_t *nodes)

@@ -89,7 +89,7 @@ struct pool {
     uint32_t nodes[TOPOLOGY_NODES_MAX];
     bool lazy;
     bool declared;    /* by the configuration, not made by itself */
-    uint32_t purse;   /* which of a node's budgets: 0 for base pages and THP, else 1 + index of the size */
+    uint32_t budget_index;   /* which of a node's budgets: 0 for base pages and THP, else 1 + index of the size */
     uint64_t cap;     /* UINT64_MAX: none of its own */
     struct tally bytes;   /* the sum of its buffers' bytes, … */
     struct tally buffers; /* … and how many they are */

@@ -81,9 +81,9 @@ static struct pool *pool_retire(struct pools *pools, const struct pool_record *r
     for (uint32_t i = 0; i < record->n_nodes; i++)
         pool->nodes[i] = record->node[i];
     if (pool->pages == PAGES_HUGETLB) {
-        pool->purse = purse_of_huge(pools->topology, pool->page_size);
-        if (!pool->purse)
-            pool->purse = PURSE_NONE;
+        pool->budget_index = budget_index_of_huge(pools->topology, pool->page_size);
+        if (!pool->budget_index)
+            pool->budget_index = BUDGET_INDEX_NONE;
     }
     pools->retired[pools->n_retired++] = pool;
     return pool;

@@ -35,7 +35,7 @@ uint64_t percent_of(uint64_t bytes, uint32_t percent)
     return bytes / 100 * percent + bytes % 100 * percent / 100;
 }
 
-uint32_t purse_of_huge(const struct topology *topology, uint64_t size)
+uint32_t budget_index_of_huge(const struct topology *topology, uint64_t size)
 {
     for (uint32_t i = 0; i < topology->n_huge; i++)
         if (topology->huge_sizes[i] == size)
@@ -74,14 +74,14 @@ void pools_refresh(struct pools *pools)
         }
 }
 
-/* page_size, granule and purse of the kind; false if this machine has no such pages */
+/* page_size, granule and budget_index of the kind; false if this machine has no such pages */
 static bool set_kind(struct pool *pool, enum pages pages, uint64_t page_size)
 {
     const struct topology *topology = pool->pools->topology;
 
     pool->pages = pages;
     pool->granule = topology->base_page;
-    pool->purse = 0;
+    pool->budget_index = 0;
     switch (pages) {
     case PAGES_ANY:
     case PAGES_BASE:
@@ -94,8 +94,8 @@ static bool set_kind(struct pool *pool, enum pages pages, uint64_t page_size)
     case PAGES_HUGETLB:
         pool->page_size = page_size ? page_size : topology->default_huge;
         pool->granule = pool->page_size;
-        pool->purse = purse_of_huge(topology, pool->page_size);
-        return pool->purse != 0;
+        pool->budget_index = budget_index_of_huge(topology, pool->page_size);
+        return pool->budget_index != 0;
     }
     return false;
 }
@@ -130,7 +130,7 @@ static void add_kind(struct pools *pools, enum pages pages, uint64_t page_size, 
         pool = pools_fresh(pools);
         (void)set_kind(pool, pages, page_size);
         pool->most_stock = *stock;
-        if (!pools->budgets[pool->purse][number].capacity)
+        if (!pools->budgets[pool->budget_index][number].capacity)
             continue;
         (void)snprintf(pool->name, sizeof(pool->name), "node%u-%s", number, suffix);
         pool->placement = PLACEMENT_BIND;
@@ -182,7 +182,7 @@ static int set_nodes(struct pool *pool, const struct pool_config *config, struct
         for (uint32_t i = 0; i < topology->n_nodes; i++) {
             uint32_t number = topology->nodes[i].number;
 
-            if (any ? topology->nodes[i].total : pool->pools->budgets[pool->purse][number].capacity)
+            if (any ? topology->nodes[i].total : pool->pools->budgets[pool->budget_index][number].capacity)
                 pool->nodes[pool->n_nodes++] = number;
         }
     return 0;
@@ -350,7 +350,7 @@ static int no_such_pages(const struct pools *pools, enum pages pages, uint64_t s
         return refuse(problem, STATUS_NO_SUCH_POOL,
                       "the kernel gives shared memory no transparent huge pages; ask for base pages, or let "
                       "an administrator set shmem_enabled to advise and restart memoryd");
-    if (pages == PAGES_HUGETLB && purse_of_huge(pools->topology, size))
+    if (pages == PAGES_HUGETLB && budget_index_of_huge(pools->topology, size))
         return refuse(problem, STATUS_NO_SUCH_POOL,
                       "no %s huge pages were set aside or allowed when memoryd started; ask for base pages, or let an "
                       "administrator set nr_hugepages or nr_overcommit_hugepages and restart memoryd",

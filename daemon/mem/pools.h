@@ -9,12 +9,12 @@
 #include "mem/pool.h"
 
 /* Of retired pools whose pages this machine has no more. */
-#define PURSE_NONE (1 + TOPOLOGY_HUGE_MAX)
+#define BUDGET_INDEX_NONE (1 + TOPOLOGY_HUGE_MAX)
 
 struct pools {
     const struct topology *topology;
-    /* purse 0: base pages and THP; 1 + i: hugetlb pages of topology->huge_sizes[i]. By node number. */
-    struct budget budgets[PURSE_NONE + 1][TOPOLOGY_NODES_MAX];
+    /* budget_index 0: base pages and THP; 1 + i: hugetlb pages of topology->huge_sizes[i]. By node number. */
+    struct budget budgets[BUDGET_INDEX_NONE + 1][TOPOLOGY_NODES_MAX];
     struct table records;
     struct pool **by_number; /* of n_numbers; NULL without a ledger */
     uint32_t n_numbers;
@@ -35,5 +35,5 @@ struct size_text size_text(uint64_t bytes);
 
 uint64_t percent_of(uint64_t bytes, uint32_t percent);
 
-/* 0 is a size that hugetlb does not have; else the purse of its budgets. */
-uint32_t purse_of_huge(const struct topology *topology, uint64_t size);
+/* 0 is a size that hugetlb does not have; else the index of its budgets. */
+uint32_t budget_index_of_huge(const struct topology *topology, uint64_t size);

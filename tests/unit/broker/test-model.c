@@ -250,7 +250,7 @@ static void I5_a_sum_that_is_wrong_is_found(void **state)
     assert_non_null(pool);
     for (unsigned i = TALLY_USED; i < TALLY_STATES; i++) {
         struct tally *tallies[] = {&pool->bytes, &pool->buffers,
-                                   &host.pools->budgets[pool->purse][pool->nodes[0]].bytes};
+                                   &host.pools->budgets[pool->budget_index][pool->nodes[0]].bytes};
 
         for (unsigned k = 0; k < 3; k++) {
             tallies[k]->in[i]++;

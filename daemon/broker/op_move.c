@@ -142,15 +142,15 @@ static int move_choose(struct move *move)
 
 static int move_reserve(struct move *move)
 {
-    const struct pool_room *room = &move->room;
-    int r = pool_keep_room(room, &move->op->problem);
+    const struct pool_demand *room = &move->room;
+    int r = pool_reserve(room, &move->op->problem);
 
     move->step = move->broker->options.topology->one_node ? MOVE_PUBLISH : MOVE_MIGRATE;
-    if (!r || !pool_room_returns(room))
+    if (!r || !pool_can_reserve_soon(room))
         return r;
     stocking_shrink(move->broker, room->pool, room->node,
                       room->on_node > room->in_pool ? room->on_node : room->in_pool);
-    if (!pool_room_returns(room))
+    if (!pool_can_reserve_soon(room))
         return r;
     move->step = MOVE_CHOOSE;
     move_begin_pending(move);
@@ -211,12 +211,12 @@ static int move_publish(struct move *move)
 {
     struct broker *broker = move->broker;
     struct buffer *buffer = move->buffer;
-    const struct pool_room *room = &move->room;
+    const struct pool_demand *room = &move->room;
     bool migrated = list_is_linked(&move->link);
     int r = move->job.status;
 
     list_remove(&move->link);
-    pool_give_room(room);
+    pool_unreserve(room);
     if (!r)
         buffer_set_node(&broker->buffers, buffer, room->pool, room->node,
                         migrated ? move->migration.to.huge_bytes : buffer->record->huge_bytes);
@@ -297,7 +297,7 @@ static bool move_need_not_wait(struct waiter *waiter)
     bool is_done = r || move->step == MOVE_DONE;
 
     move->step = MOVE_CHOOSE;
-    return is_done || !pool_room_returns(&move->room);
+    return is_done || !pool_can_reserve_soon(&move->room);
 }
 
 static void move_has_room(struct waiter *waiter)

@@ -28,7 +28,7 @@ struct move {
     struct timer cancel_turn; /* for what was cancelled while it waited */
     struct memory_job job;
     struct migration migration;
-    struct pool_room room;
+    struct pool_demand room;
     struct list link; /* in broker->moves, while pages are on their way */
     struct broker *broker;
     struct op *op;

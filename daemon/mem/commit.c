@@ -67,7 +67,7 @@ static int commit_base(struct commit *commit, int t)
         slice = slice_at(commit, offset, one_node);
         r = commit_check_cancel(commit);
         if (!r)
-            r = slice_check_room(commit, &slice);
+            r = slice_check_available(commit, &slice);
         if (!r)
             r = clear ? write_zeros(commit, t, &slice) : commit_allocate(commit, t, &slice);
     }
@@ -75,7 +75,7 @@ static int commit_base(struct commit *commit, int t)
 }
 
 /* Those that are not set aside the kernel makes of memory that somebody else may need. */
-static int check_hugetlb_room(struct commit *commit, const struct slice *slice)
+static int check_hugetlb_available(struct commit *commit, const struct slice *slice)
 {
     int node = commit->topology->one_node ? -1 : (int)slice->node;
     uint64_t free;
@@ -83,7 +83,7 @@ static int check_hugetlb_room(struct commit *commit, const struct slice *slice)
     if (sys->huge_pages(node, commit->page_size, SYS_HUGE_FREE, &free) == 0 &&
         free >= slice->length / commit->page_size)
         return 0;
-    return slice_ask_room(commit, slice);
+    return slice_ask_available(commit, slice);
 }
 
 static int allocate_hugetlb(struct commit *commit, int t)
@@ -101,7 +101,7 @@ static int allocate_hugetlb(struct commit *commit, int t)
                 r = commit_refuse_node(commit, slice.node);
         }
         if (!r)
-            r = check_hugetlb_room(commit, &slice);
+            r = check_hugetlb_available(commit, &slice);
         if (!r)
             r = commit_allocate(commit, t, &slice);
     }

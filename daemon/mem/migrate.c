@@ -55,7 +55,7 @@ static int move_slice(struct commit *commit, int fd, const struct slice *slice, 
 /* Why does one stay behind? If the node has enough memory, because somebody uses it. */
 static int refuse_slice(struct commit *commit, const struct slice *slice, int seen)
 {
-    int r = seen > 0 ? slice_ask_room(commit, slice) : slice_misplaced(commit, slice, seen);
+    int r = seen > 0 ? slice_ask_available(commit, slice) : slice_misplaced(commit, slice, seen);
 
     return r ? r
              : refuse(&commit->problem, STATUS_BUSY,
@@ -76,7 +76,7 @@ static int migrate_there(struct migration *migration, int fd, uint64_t *ret_reac
         if (atomic_load(migration->cancel))
             return refuse(&to->problem, STATUS_TIMED_OUT, "moving was cancelled before it was complete");
         slice = slice_at(to, offset, true);
-        r = slice_check_room(to, &slice);
+        r = slice_check_available(to, &slice);
         if (r)
             return r;
         *ret_reached = offset + slice.length;

@@ -27,23 +27,23 @@ static void plan_add(struct plan *plan, uint32_t node, uint64_t bytes)
 }
 
 /* Whole granules only: a node's last odd bytes are of no use. */
-static uint64_t room_of(const struct plan_request *request, const uint64_t *room, uint32_t i)
+static uint64_t available_on(const struct plan_request *request, const uint64_t *available, uint32_t i)
 {
-    return align_down(room[request->nodes[i]], request->granule);
+    return align_down(available[request->nodes[i]], request->granule);
 }
 
-static int plan_in_order(struct plan *plan, const struct plan_request *request, const uint64_t *room,
+static int plan_in_order(struct plan *plan, const struct plan_request *request, const uint64_t *available,
                          struct problem *problem)
 {
     uint64_t left = request->bytes;
 
     for (uint32_t i = 0; i < request->n_nodes; i++)
-        if (room_of(request, room, i) >= request->bytes) {
+        if (available_on(request, available, i) >= request->bytes) {
             plan_add(plan, request->nodes[i], request->bytes);
             return 0;
         }
     for (uint32_t i = 0; i < request->n_nodes && left; i++) {
-        uint64_t part = room_of(request, room, i);
+        uint64_t part = available_on(request, available, i);
 
         if (!part)
             continue;
@@ -57,12 +57,12 @@ static int plan_in_order(struct plan *plan, const struct plan_request *request, 
 
 /* Do the shares that the request fixes fit? */
 static int plan_check_shares(const struct plan *plan, const struct plan_request *request,
-                      const uint64_t *room, struct problem *problem)
+                      const uint64_t *available, struct problem *problem)
 {
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
         uint32_t node = plan->nodes.node[i];
 
-        if (plan->nodes.bytes[i] > align_down(room[node], request->granule))
+        if (plan->nodes.bytes[i] > align_down(available[node], request->granule))
             return refuse(problem, STATUS_POOL_FULL,
                           "node %u has no room for its share of %llu bytes; free some, ask for less, "
                           "or leave the node out",
@@ -72,7 +72,7 @@ static int plan_check_shares(const struct plan *plan, const struct plan_request 
 }
 
 static int plan_interleave(struct plan *plan, const struct plan_request *request,
-                           const uint64_t *room, struct problem *problem)
+                           const uint64_t *available, struct problem *problem)
 {
     uint64_t smallest = align_up(request->bytes / PLAN_PARTS_MAX + (request->bytes % PLAN_PARTS_MAX != 0),
                                  request->granule);
@@ -100,10 +100,10 @@ static int plan_interleave(struct plan *plan, const struct plan_request *request
         plan_add(plan, request->nodes[i], has_last ? (mine - 1) * part + last : mine * part);
     }
     plan->brief.part_size = part;
-    return plan_check_shares(plan, request, room, problem);
+    return plan_check_shares(plan, request, available, problem);
 }
 
-static int plan_split(struct plan *plan, const struct plan_request *request, const uint64_t *room,
+static int plan_split(struct plan *plan, const struct plan_request *request, const uint64_t *available,
                       struct problem *problem)
 {
     uint64_t granules = request->bytes / request->granule;
@@ -122,11 +122,11 @@ static int plan_split(struct plan *plan, const struct plan_request *request, con
             plan_add(plan, request->nodes[i], (end - start) * request->granule);
         start = end;
     }
-    return plan_check_shares(plan, request, room, problem);
+    return plan_check_shares(plan, request, available, problem);
 }
 
 int plan_make(struct plan *ret, const struct plan_request *request,
-              const uint64_t room[static TOPOLOGY_NODES_MAX], struct problem *problem)
+              const uint64_t available[static TOPOLOGY_NODES_MAX], struct problem *problem)
 {
     struct plan plan;
     int r = STATUS_INVALID_ARGUMENT;
@@ -142,13 +142,13 @@ int plan_make(struct plan *ret, const struct plan_request *request,
     case PLACEMENT_BIND:
     case PLACEMENT_PREFERRED:
     case PLACEMENT_LOCAL:
-        r = plan_in_order(&plan, request, room, problem);
+        r = plan_in_order(&plan, request, available, problem);
         break;
     case PLACEMENT_INTERLEAVE:
-        r = plan_interleave(&plan, request, room, problem);
+        r = plan_interleave(&plan, request, available, problem);
         break;
     case PLACEMENT_SPLIT:
-        r = plan_split(&plan, request, room, problem);
+        r = plan_split(&plan, request, available, problem);
         break;
     case PLACEMENT_POOL:
         assert(false);

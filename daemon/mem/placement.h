@@ -69,7 +69,7 @@ struct plan_request {
 };
 
 /*
- * `room` has what each node, by number, may still give.
+ * `available` has what each node, by number, may still give.
  *     BIND, PREFERRED, LOCAL   whole on the first that has room for it; if none has, one after the other
  *     INTERLEAVE  part 0 on the first node, part 1 on the second, ...
  *     SPLIT       contiguous parts in the order of the nodes, as large as the weights say
@@ -77,7 +77,7 @@ struct plan_request {
  * sense.
  */
 int plan_make(struct plan *ret, const struct plan_request *request,
-              const uint64_t room[static TOPOLOGY_NODES_MAX], struct problem *problem);
+              const uint64_t available[static TOPOLOGY_NODES_MAX], struct problem *problem);
 
 /* The node of the byte at `offset`, and in *ret_run, if wanted, how many bytes from there on it
  * has. */

@@ -75,7 +75,7 @@ static void sort_by_distance(const struct topology *topology, const struct topol
 }
 
 /* The one with most room, of those with processors if there are any. */
-static const struct topology_node *roomiest_node(const struct pool *pool)
+static const struct topology_node *most_free_node(const struct pool *pool)
 {
     const struct topology *topology = pool->pools->topology;
     uint32_t best = pool->nodes[0];
@@ -84,12 +84,12 @@ static const struct topology_node *roomiest_node(const struct pool *pool)
     for (uint32_t i = 0; i < pool->n_nodes; i++) {
         uint32_t node = pool->nodes[i];
         const struct budget *budget = pool_node_budget(pool, node);
-        uint64_t room = left_of(budget->capacity, tally_used(&budget->bytes));
+        uint64_t available = left_of(budget->capacity, tally_used(&budget->bytes));
         bool cpus = has_processors(topology, node), best_has = has_processors(topology, best);
 
-        if (cpus != best_has ? cpus : room > most) {
+        if (cpus != best_has ? cpus : available > most) {
             best = node;
-            most = room;
+            most = available;
         }
     }
     return topology_node(topology, best);
@@ -103,7 +103,7 @@ static const struct topology_node *node_of_caller(const struct pool *pool, const
 
     if (!node && request->n_nodes)
         node = topology_node(topology, request->nodes[0]);
-    return node ? node : roomiest_node(pool);
+    return node ? node : most_free_node(pool);
 }
 
 /* The first n_named nodes of the plan are named by the request, and come before the others. */
@@ -185,12 +185,12 @@ static int choose_weights(struct plan_request *plan, const struct pool *pool,
  *     TALLY_USED        when all is free besides that is reclaiming
  *     TALLY_NONE        if everything were free
  */
-static uint64_t room_under_cap(const struct pool *pool, enum tally_state taken)
+static uint64_t free_under_cap(const struct pool *pool, enum tally_state taken)
 {
     return left_of(pool->cap, tally_sum(&pool->bytes, taken));
 }
 
-static uint64_t room_on_node(const struct pool *pool, uint32_t node, enum tally_state taken)
+static uint64_t free_on_node(const struct pool *pool, uint32_t node, enum tally_state taken)
 {
     const struct budget *budget = pool_node_budget(pool, node);
 
@@ -200,13 +200,13 @@ static uint64_t room_on_node(const struct pool *pool, uint32_t node, enum tally_
 static int make_plan(struct plan *ret, const struct pool *pool, const struct plan_request *plan, enum tally_state taken,
                      struct problem *problem)
 {
-    uint64_t room[TOPOLOGY_NODES_MAX] = {0};
+    uint64_t available[TOPOLOGY_NODES_MAX] = {0};
 
-    if (plan->bytes > room_under_cap(pool, taken))
+    if (plan->bytes > free_under_cap(pool, taken))
         return STATUS_POOL_FULL;
     for (uint32_t i = 0; i < pool->n_nodes; i++)
-        room[pool->nodes[i]] = room_on_node(pool, pool->nodes[i], taken);
-    return plan_make(ret, plan, room, problem);
+        available[pool->nodes[i]] = free_on_node(pool, pool->nodes[i], taken);
+    return plan_make(ret, plan, available, problem);
 }
 
 static int pool_refuse_full(const struct pool *pool, uint64_t bytes, struct problem *problem)
@@ -277,10 +277,10 @@ uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, 
 
 int pool_charge(struct pool *pool, const struct plan *plan, enum tally_state to, struct problem *problem)
 {
-    if (plan->brief.bytes > room_under_cap(pool, TALLY_STOCK))
+    if (plan->brief.bytes > free_under_cap(pool, TALLY_STOCK))
         return pool_refuse_full(pool, plan->brief.bytes, problem);
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
-        if (plan->nodes.bytes[i] > room_on_node(pool, plan->nodes.node[i], TALLY_STOCK))
+        if (plan->nodes.bytes[i] > free_on_node(pool, plan->nodes.node[i], TALLY_STOCK))
             return pool_refuse_full(pool, plan->brief.bytes, problem);
     pool_shift(pool, plan, TALLY_NONE, to);
     return 0;
@@ -309,38 +309,38 @@ uint64_t pool_most_stock(const struct pool *pool)
     return most->percent ? percent_of(pool_capacity(pool), most->percent) : most->bytes;
 }
 
-int pool_keep_room(const struct pool_room *room, struct problem *problem)
+int pool_reserve(const struct pool_demand *demand, struct problem *problem)
 {
-    struct pool *pool = room->pool;
+    struct pool *pool = demand->pool;
 
-    if (room->on_node > room_on_node(pool, room->node, TALLY_STOCK))
+    if (demand->on_node > free_on_node(pool, demand->node, TALLY_STOCK))
         return refuse(problem, STATUS_POOL_FULL,
                       "node %u has no room for %llu bytes more now (%llu bytes available); release something there, or "
                       "use another node",
-                      room->node, (unsigned long long)room->on_node,
-                      (unsigned long long)room_on_node(pool, room->node, TALLY_STOCK));
-    if (room->in_pool > room_under_cap(pool, TALLY_STOCK))
-        return pool_refuse_full(pool, room->in_pool, problem);
-    tally_shift(&budget_of(pool, room->node)->bytes, TALLY_NONE, TALLY_USED, room->on_node);
-    tally_shift(&pool->bytes, TALLY_NONE, TALLY_USED, room->in_pool);
+                      demand->node, (unsigned long long)demand->on_node,
+                      (unsigned long long)free_on_node(pool, demand->node, TALLY_STOCK));
+    if (demand->in_pool > free_under_cap(pool, TALLY_STOCK))
+        return pool_refuse_full(pool, demand->in_pool, problem);
+    tally_shift(&budget_of(pool, demand->node)->bytes, TALLY_NONE, TALLY_USED, demand->on_node);
+    tally_shift(&pool->bytes, TALLY_NONE, TALLY_USED, demand->in_pool);
     return 0;
 }
 
-void pool_give_room(const struct pool_room *room)
+void pool_unreserve(const struct pool_demand *demand)
 {
-    tally_shift(&budget_of(room->pool, room->node)->bytes, TALLY_USED, TALLY_NONE, room->on_node);
-    tally_shift(&room->pool->bytes, TALLY_USED, TALLY_NONE, room->in_pool);
+    tally_shift(&budget_of(demand->pool, demand->node)->bytes, TALLY_USED, TALLY_NONE, demand->on_node);
+    tally_shift(&demand->pool->bytes, TALLY_USED, TALLY_NONE, demand->in_pool);
 }
 
-static bool has_room(const struct pool_room *room, enum tally_state taken)
+static bool demand_fits(const struct pool_demand *demand, enum tally_state taken)
 {
-    return room->on_node <= room_on_node(room->pool, room->node, taken) &&
-           room->in_pool <= room_under_cap(room->pool, taken);
+    return demand->on_node <= free_on_node(demand->pool, demand->node, taken) &&
+           demand->in_pool <= free_under_cap(demand->pool, taken);
 }
 
-bool pool_room_returns(const struct pool_room *room)
+bool pool_can_reserve_soon(const struct pool_demand *demand)
 {
-    return !has_room(room, TALLY_STOCK) && has_room(room, TALLY_USED);
+    return !demand_fits(demand, TALLY_STOCK) && demand_fits(demand, TALLY_USED);
 }
 
 bool pool_is_reclaiming(const struct pool *pool)
@@ -365,10 +365,10 @@ bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint6
 /* In whole granules, of which alone there are buffers. */
 static uint64_t pool_available_with(const struct pool *pool, enum tally_state taken)
 {
-    uint64_t sum = 0, cap = align_down(room_under_cap(pool, taken), pool->granule);
+    uint64_t sum = 0, cap = align_down(free_under_cap(pool, taken), pool->granule);
 
     for (uint32_t i = 0; i < pool->n_nodes; i++)
-        sum += align_down(room_on_node(pool, pool->nodes[i], taken), pool->granule);
+        sum += align_down(free_on_node(pool, pool->nodes[i], taken), pool->granule);
     return sum < cap ? sum : cap;
 }
 

@@ -200,7 +200,7 @@ void pool_lower(struct pool *pool, uint32_t node, enum tally_state from, uint64_
 uint64_t pool_most_stock(const struct pool *pool);
 
 /* Kept for a buffer that is on its way to a node and charged where it still is: what it needs there besides. */
-struct pool_room {
+struct pool_demand {
     struct pool *pool;
     uint32_t node;
     uint64_t on_node; /* of the node's budget */
@@ -208,10 +208,10 @@ struct pool_room {
 };
 
 /* POOL_FULL. */
-int pool_keep_room(const struct pool_room *room, struct problem *problem);
-void pool_give_room(const struct pool_room *room);
+int pool_reserve(const struct pool_demand *demand, struct problem *problem);
+void pool_unreserve(const struct pool_demand *demand);
 /* Is it not there now, but would be if all were free that is reclaiming? */
-bool pool_room_returns(const struct pool_room *room);
+bool pool_can_reserve_soon(const struct pool_demand *demand);
 
 /* Is anything reclaiming, or in stock, that a buffer of this pool could have? */
 bool pool_is_reclaiming(const struct pool *pool);

@@ -73,7 +73,7 @@ struct slice slice_at(const struct commit *commit, uint64_t offset, bool one_nod
     return (struct slice){.offset = offset, .length = (size_t)length, .node = node->physical};
 }
 
-int slice_ask_room(struct commit *commit, const struct slice *slice)
+int slice_ask_available(struct commit *commit, const struct slice *slice)
 {
     bool strict = commit->plan.brief.strict && !commit->topology->one_node;
     uint64_t available = sys->available(strict ? (int)slice->node : -1);
@@ -86,14 +86,14 @@ int slice_ask_room(struct commit *commit, const struct slice *slice)
                   strict ? "node" : "the machine with node", slice->node, (unsigned long long)available);
 }
 
-int slice_check_room(struct commit *commit, const struct slice *slice)
+int slice_check_available(struct commit *commit, const struct slice *slice)
 {
     if (slice->length <= COMMIT_INLINE_MAX) {
         if (atomic_fetch_add(&unasked, slice->length) < UNASKED_MAX)
             return 0;
         atomic_store(&unasked, 0);
     }
-    return slice_ask_room(commit, slice);
+    return slice_ask_available(commit, slice);
 }
 
 void node_mask(unsigned long mask[SYS_NODE_MASK_WORDS], uint32_t node)

@@ -28,9 +28,9 @@ struct slice {
 struct slice slice_at(const struct commit *commit, uint64_t offset, bool one_node);
 
 /* Has the machine, or the slice's node, so much memory that nobody uses? 0 or NO_MEMORY. */
-int slice_ask_room(struct commit *commit, const struct slice *slice);
+int slice_ask_available(struct commit *commit, const struct slice *slice);
 /* The same; for small slices it asks only now and then. */
-int slice_check_room(struct commit *commit, const struct slice *slice);
+int slice_check_available(struct commit *commit, const struct slice *slice);
 
 /* The pages of a slice, mapped at `map` and touched: are they on its node? 1: not all; -1: not all can be seen now. */
 int slice_look(const struct commit *commit, char *map, const struct slice *slice);

@@ -60,9 +60,9 @@ static int crew_check_free(struct crew *crew, const struct slice *slice)
     struct slice all = *slice;
 
     if (!crew->under_way)
-        return slice_check_room(crew->commit, slice);
+        return slice_check_available(crew->commit, slice);
     all.length += crew->under_way;
-    return slice_ask_room(crew->commit, &all);
+    return slice_ask_available(crew->commit, &all);
 }
 
 static bool take_slice(struct crew *crew, struct slice *ret, bool *ret_whole)

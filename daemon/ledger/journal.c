@@ -12,7 +12,7 @@
 #include "sys/sys.h"
 
 /* A batch of 64 of anything fits; a power of two, at least any page size. */
-#define ROOM_FIRST (UINT64_C(256) << 10)
+#define CAPACITY_FIRST (UINT64_C(256) << 10)
 
 struct entry {
     uint64_t offset;
@@ -29,29 +29,29 @@ static uint64_t entry_size(uint64_t size)
     return sizeof(struct entry) + align_up(size, sizeof(uint64_t)) + sizeof(uint64_t);
 }
 
-static int set_room(struct journal *journal, uint64_t room)
+static int journal_set_capacity(struct journal *journal, uint64_t capacity)
 {
-    uint64_t more = room - journal->room;
-    off_t at = (off_t)(journal->offset + journal->room);
+    uint64_t more = capacity - journal->capacity;
+    off_t at = (off_t)(journal->offset + journal->capacity);
 
-    if (room > LEDGER_JOURNAL_MAX)
+    if (capacity > LEDGER_JOURNAL_MAX)
         return -ENOSPC;
     if (sys->fallocate(journal->fd, 0, at, (off_t)more) < 0)
         return -errno;
-    if (sys->mmap(journal_base(journal) + journal->room, (size_t)more, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                  journal->fd, at) == MAP_FAILED)
+    if (sys->mmap(journal_base(journal) + journal->capacity, (size_t)more,
+                  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, journal->fd, at) == MAP_FAILED)
         return -errno;
-    journal->room = room;
+    journal->capacity = capacity;
     return 0;
 }
 
 int journal_init(struct journal *journal)
 {
-    uint64_t room = ROOM_FIRST;
+    uint64_t capacity = CAPACITY_FIRST;
 
-    while (room < atomic_load_explicit(journal->used, memory_order_acquire) && room < LEDGER_JOURNAL_MAX)
-        room *= 2;
-    return set_room(journal, room);
+    while (capacity < atomic_load_explicit(journal->used, memory_order_acquire) && capacity < LEDGER_JOURNAL_MAX)
+        capacity *= 2;
+    return journal_set_capacity(journal, capacity);
 }
 
 int journal_log(struct journal *journal, const void *at, size_t size)
@@ -62,8 +62,8 @@ int journal_log(struct journal *journal, const void *at, size_t size)
     char *to = journal_base(journal) + used;
     int r;
 
-    while (after > journal->room) {
-        r = set_room(journal, 2 * journal->room);
+    while (after > journal->capacity) {
+        r = journal_set_capacity(journal, 2 * journal->capacity);
         if (r)
             return r;
     }
@@ -80,7 +80,7 @@ bool journal_take_back(struct journal *journal)
 {
     uint64_t used = atomic_load_explicit(journal->used, memory_order_acquire);
 
-    if (used > journal->room || used % sizeof(uint64_t))
+    if (used > journal->capacity || used % sizeof(uint64_t))
         return false;
     while (used) {
         const char *end = journal_base(journal) + used;

@@ -112,21 +112,21 @@ static int no_memory(struct problem *problem)
     return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to remember more; try again later");
 }
 
-/* Room for one extent more, and its objects. What is got before a failure stays for the next attempt. */
-static int make_room(struct table *table, char **ret_objects, struct problem *problem)
+/* Space for one extent more, and its objects. What is got before a failure stays for the next attempt. */
+static int table_prepare_extent(struct table *table, char **ret_objects, struct problem *problem)
 {
     uint32_t n = table->n_extents, *extents;
     char **arrays, *objects;
 
     /* powers of two */
     if (!(n & (n - 1))) {
-        size_t room = n ? 2 * (size_t)n : 1;
+        size_t capacity = n ? 2 * (size_t)n : 1;
 
-        extents = reallocarray(table->extents, room, sizeof(*extents));
+        extents = reallocarray(table->extents, capacity, sizeof(*extents));
         if (!extents)
             return no_memory(problem);
         table->extents = extents;
-        arrays = reallocarray(table->objects, room, sizeof(*arrays));
+        arrays = reallocarray(table->objects, capacity, sizeof(*arrays));
         if (!arrays)
             return no_memory(problem);
         table->objects = arrays;
@@ -148,7 +148,7 @@ static int table_grow(struct table *table, struct problem *problem)
 {
     uint32_t extent;
     char *objects;
-    int r = make_room(table, &objects, problem);
+    int r = table_prepare_extent(table, &objects, problem);
 
     if (r)
         return r;
@@ -331,7 +331,7 @@ int table_recover(struct table *table, table_recover_fn *fn, void *userdata)
     char *objects;
 
     while ((extent = ledger_next_extent(table->ledger, table->kind, extent))) {
-        if (make_room(table, &objects, NULL))
+        if (table_prepare_extent(table, &objects, NULL))
             return -ENOMEM;
         add_extent(table, extent++, objects);
     }

@@ -42,14 +42,14 @@ static bool is_same_pool(const struct pool *pool, const struct pool_record *reco
 static int set_number(struct pools *pools, struct pool *pool, uint32_t number)
 {
     if (number >= pools->n_numbers) {
-        uint32_t room = number + 1 < 64 ? 64 : 2 * number;
-        struct pool **more = reallocarray(pools->by_number, room, sizeof(*more));
+        uint32_t capacity = number + 1 < 64 ? 64 : 2 * number;
+        struct pool **more = reallocarray(pools->by_number, capacity, sizeof(*more));
 
         if (!more)
             return -ENOMEM;
-        memset(more + pools->n_numbers, 0, (room - pools->n_numbers) * sizeof(*more));
+        memset(more + pools->n_numbers, 0, (capacity - pools->n_numbers) * sizeof(*more));
         pools->by_number = more;
-        pools->n_numbers = room;
+        pools->n_numbers = capacity;
     }
     pools->by_number[number] = pool;
     pool->number = (uint16_t)number;

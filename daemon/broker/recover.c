@@ -205,7 +205,7 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
         .account = account,
         .session = session ? record->charged_session : 0,
         .fd = inherited ? &inherited->fd : NULL,
-        .look = inherited ? survey_seen(broker->options.survey, inherited->nth) : NULL,
+        .probe = inherited ? survey_seen(broker->options.survey, inherited->nth) : NULL,
         .owner = broker->options.uid,
         .near = recovery->buffer,
     };

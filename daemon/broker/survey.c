@@ -28,7 +28,7 @@ enum { TO_SEE, SEEN, NOT_NEEDED };
 
 /* They are needed in another order than they came: one line of the cache each. */
 struct entry {
-    _Alignas(64) struct handle_look look;
+    _Alignas(64) struct handle_probe look;
     int fd; /* -1: it is of no buffer */
     atomic_int state;
 };
@@ -46,7 +46,7 @@ static void look_at(struct entry *entry)
 {
     if (entry->fd < 0 || atomic_load_explicit(&entry->state, memory_order_relaxed) != TO_SEE)
         return;
-    handle_look(entry->fd, &entry->look);
+    handle_probe(entry->fd, &entry->look);
     atomic_store_explicit(&entry->state, SEEN, memory_order_release);
 }
 
@@ -119,7 +119,7 @@ void survey_add(struct survey *survey, int fd)
         (void)sem_post(&survey->come);
 }
 
-const struct handle_look *survey_seen(struct survey *survey, size_t i)
+const struct handle_probe *survey_seen(struct survey *survey, size_t i)
 {
     struct entry *entry = survey && i < survey->n ? &survey->entries[i] : NULL;
 

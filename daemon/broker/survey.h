@@ -19,6 +19,6 @@ struct survey *survey_begin(size_t n);
 void survey_add(struct survey *survey, int fd);
 /* What was seen of the one that came as the i-th, from 0 on, for as long as the survey lasts; NULL: it is the caller's
  * to look. */
-const struct handle_look *survey_seen(struct survey *survey, size_t i);
+const struct handle_probe *survey_seen(struct survey *survey, size_t i);
 /* From now on the descriptors may go. */
 struct survey *survey_end(struct survey *survey);

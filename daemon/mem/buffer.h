@@ -153,7 +153,7 @@ struct buffer_found {
     struct account *account; /* who pays, NULL if it is nobody's … */
     uint64_t session;        /* … if it is a session that lives */
     int *fd;                 /* what the keeper has for it, to be taken; NULL = nothing */
-    const struct handle_look *look; /* what was seen of that already, or NULL */
+    const struct handle_probe *probe; /* what was seen of that already, or NULL */
     uid_t owner;             /* of all memory: the broker's own */
     struct buffer *near;     /* one that was recovered before, the last one best; or NULL */
 };

@@ -91,21 +91,21 @@ static bool find_memory(struct buffers *buffers, struct buffer *buffer, const st
     struct handle_identity identity = {
         .dev = record->device, .ino = record->inode, .uid = found->owner, .mode = 0600, .size = record->bytes};
     bool publishable = record->flags & BUFFER_PUBLISHABLE, published = false, future_only = false;
-    const struct handle_look *look = found->look;
-    struct handle_look own;
+    const struct handle_probe *probe = found->probe;
+    struct handle_probe own;
 
     if (buffer_is_foreign(buffer))
         return find_foreign(buffer, found);
     if (!found->fd || *found->fd < 0)
         return record->state == BUFFER_ENDING;
-    if (!look) {
-        handle_look(*found->fd, &own);
-        look = &own;
+    if (!probe) {
+        handle_probe(*found->fd, &own);
+        probe = &own;
     }
     /* of one that is being emptied, record->bytes is what was not credited yet */
-    if (record->state == BUFFER_ENDING && look->identity.size > record->bytes)
-        identity.size = look->identity.size;
-    if (!handle_is_ours(look, &identity, publishable, &published, &future_only) ||
+    if (record->state == BUFFER_ENDING && probe->identity.size > record->bytes)
+        identity.size = probe->identity.size;
+    if (!handle_is_ours(probe, &identity, publishable, &published, &future_only) ||
         (record->flags & BUFFER_PUBLISHED && !published))
         return false;
     if (published)

@@ -143,21 +143,21 @@ int handle_identity(int t, struct handle_identity *ret)
     return 0;
 }
 
-void handle_look(int fd, struct handle_look *ret)
+void handle_probe(int fd, struct handle_probe *ret)
 {
-    *ret = (struct handle_look){.seals = sys->get_seals(fd)};
+    *ret = (struct handle_probe){.seals = sys->get_seals(fd)};
     if (ret->seals >= 0)
         ret->identified = handle_identity(fd, &ret->identity) == 0;
 }
 
-bool handle_is_ours(const struct handle_look *look, const struct handle_identity *identity, bool publishable,
+bool handle_is_ours(const struct handle_probe *probe, const struct handle_identity *identity, bool publishable,
                     bool *ret_published, bool *ret_future_only)
 {
     int needed = F_SEAL_SHRINK | F_SEAL_GROW | (publishable ? 0 : F_SEAL_SEAL);
-    const struct handle_identity *found = &look->identity;
-    int seals = look->seals;
+    const struct handle_identity *found = &probe->identity;
+    int seals = probe->seals;
 
-    if (seals < 0 || (seals & needed) != needed || !look->identified || !S_ISREG(found->mode))
+    if (seals < 0 || (seals & needed) != needed || !probe->identified || !S_ISREG(found->mode))
         return false;
     if (found->dev != identity->dev || found->ino != identity->ino || found->uid != identity->uid ||
         found->size != identity->size || (found->mode & ALLPERMS) != identity->mode)

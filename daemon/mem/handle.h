@@ -53,16 +53,16 @@ int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *c
 int handle_identity(int t, struct handle_identity *ret);
 
 /* What the kernel says of a descriptor of any kind, while a broker starts. On any thread. */
-struct handle_look {
+struct handle_probe {
     int seals; /* -1: it is none of a file of memory, and nothing else was asked */
     bool identified;
     struct handle_identity identity;
 };
-void handle_look(int fd, struct handle_look *ret);
+void handle_probe(int fd, struct handle_probe *ret);
 
 /* Was that seen of the T that commit.h made, with this identity (of its mode, only the rights)? And has it been
  * published since? */
-bool handle_is_ours(const struct handle_look *look, const struct handle_identity *identity, bool publishable,
+bool handle_is_ours(const struct handle_probe *probe, const struct handle_identity *identity, bool publishable,
                     bool *ret_published, bool *ret_future_only);
 
 /* Is this descriptor of a stranger one that the broker may keep: of memory, and nothing that waits for a user when it

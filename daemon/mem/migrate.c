@@ -24,7 +24,7 @@ static char *map_slice(const struct commit *commit, int fd, const struct slice *
     return sys_map_aligned(fd, slice->offset, slice->length, alignment, PROT_READ, MAP_POPULATE);
 }
 
-/* What slice_look() says in the end; *huge counts what was seen in huge pages. */
+/* What slice_probe() says in the end; *huge counts what was seen in huge pages. */
 static int try_slice(struct commit *commit, int fd, const struct slice *slice, uint64_t *huge)
 {
     unsigned long mask[SYS_NODE_MASK_WORDS];
@@ -34,9 +34,9 @@ static int try_slice(struct commit *commit, int fd, const struct slice *slice, u
     if (map == MAP_FAILED)
         return -1;
     node_mask(mask, slice->node);
-    seen = slice_look(commit, map, slice);
+    seen = slice_probe(commit, map, slice);
     if (seen > 0 && !sys->mbind(map, slice->length, commit_policy_mode(commit), mask, MPOL_MF_MOVE))
-        seen = slice_look(commit, map, slice);
+        seen = slice_probe(commit, map, slice);
     if (!seen && commit->pages == PAGES_THP)
         *huge += sys_huge_mapped(map);
     (void)sys->munmap(map, slice->length);

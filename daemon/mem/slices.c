@@ -17,7 +17,7 @@
 /* Small commits ask how much memory there is once for so many bytes of them, since asking costs as much. */
 #define UNASKED_MAX (UINT64_C(16) << 20)
 /* Pages asked about at once. */
-#define LOOK_PAGES 512
+#define PROBE_PAGES 512
 /* A page that was swapped out while we looked is fetched again; not for ever. */
 #define VERIFY_TRIES 3
 
@@ -152,17 +152,17 @@ int slices_place(struct commit *commit, int fd)
     return r;
 }
 
-int slice_look(const struct commit *commit, char *map, const struct slice *slice)
+int slice_probe(const struct commit *commit, char *map, const struct slice *slice)
 {
     size_t step = (size_t)(commit->pages == PAGES_HUGETLB ? commit->page_size : commit->topology->base_page);
-    void *pages[LOOK_PAGES];
-    int where[LOOK_PAGES];
+    void *pages[PROBE_PAGES];
+    int where[PROBE_PAGES];
     size_t at = 0;
 
     while (at < slice->length) {
         unsigned long n = 0;
 
-        for (; n < LOOK_PAGES && at < slice->length; n++, at += step) {
+        for (; n < PROBE_PAGES && at < slice->length; n++, at += step) {
             pages[n] = map + at;
             where[n] = -ENOENT;
         }
@@ -198,7 +198,7 @@ int slice_verify(struct commit *commit, int fd, const struct slice *slice)
 
         if (map == MAP_FAILED)
             return commit_refuse_errno(commit, "a mapping");
-        seen = slice_look(commit, map, slice);
+        seen = slice_probe(commit, map, slice);
         (void)sys->munmap(map, slice->length);
     }
     return seen ? slice_misplaced(commit, slice, seen) : 0;

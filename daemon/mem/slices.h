@@ -33,7 +33,7 @@ int slice_ask_available(struct commit *commit, const struct slice *slice);
 int slice_check_available(struct commit *commit, const struct slice *slice);
 
 /* The pages of a slice, mapped at `map` and touched: are they on its node? 1: not all; -1: not all can be seen now. */
-int slice_look(const struct commit *commit, char *map, const struct slice *slice);
+int slice_probe(const struct commit *commit, char *map, const struct slice *slice);
 /* The same of one that is mapped for that, more than once if need be. 0 or MISPLACED. */
 int slice_verify(struct commit *commit, int fd, const struct slice *slice);
 /* What it is refused with. */

@@ -33,10 +33,10 @@ static void occupied_augment(struct reservation *reservation)
 {
     const struct reservation *below[] = {RB_LEFT(reservation, by_start), RB_RIGHT(reservation, by_start)};
 
-    reservation->reach = end_of(reservation);
+    reservation->max_end = end_of(reservation);
     for (unsigned i = 0; i < 2; i++)
-        if (below[i] && below[i]->reach > reservation->reach)
-            reservation->reach = below[i]->reach;
+        if (below[i] && below[i]->max_end > reservation->max_end)
+            reservation->max_end = below[i]->max_end;
 }
 
 #undef RB_AUGMENT
@@ -68,7 +68,7 @@ static void take_below(struct reservation *reservation, uint64_t start, uint64_t
 {
     uint64_t from, size;
 
-    if (!reservation || reservation->reach <= start)
+    if (!reservation || reservation->max_end <= start)
         return;
     take_below(RB_LEFT(reservation, by_start), start, end);
     if (reservation->record->address >= end ||
@@ -84,7 +84,7 @@ static struct reservation *find_below(struct reservation *reservation, uint64_t 
 {
     struct reservation *found;
 
-    if (!reservation || reservation->reach <= start)
+    if (!reservation || reservation->max_end <= start)
         return NULL;
     found = find_below(RB_LEFT(reservation, by_start), session, start, end);
     if (found || reservation->record->address >= end)
@@ -112,7 +112,7 @@ void occupied_insert(struct reservation *reservation)
     struct reservations *reservations = reservation->reservations;
 
     list_init(&reservation->parts);
-    reservation->reach = end_of(reservation);
+    reservation->max_end = end_of(reservation);
     RB_INSERT(occupied_tree, &reservations->occupied, reservation);
     occupied_tree_refresh(reservation);
     if (reservations->arena->given)

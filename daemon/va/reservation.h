@@ -33,7 +33,7 @@ struct reservation {
     struct arena places; /* its range: what is taken of it by buffers */
     /* of one that is occupied, instead of `extent` and `places`: occupied.c */
     RB_ENTRY(reservation) by_start;
-    uint64_t reach;
+    uint64_t max_end;
     struct list parts; /* of the arena, that were free */
 };
 

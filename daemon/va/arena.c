@@ -148,33 +148,33 @@ static struct arena_extent *first_behind(const struct arena *arena, uint64_t add
     return found;
 }
 
-static int find_wish(const struct arena *arena, uint64_t size, uint64_t alignment, uint64_t wish,
+static int find_at(const struct arena *arena, uint64_t size, uint64_t alignment, uint64_t address,
                      struct arena_extent **ret_next, struct problem *problem)
 {
     struct arena_extent *next;
 
-    if (!is_aligned(wish, alignment))
+    if (!is_aligned(address, alignment))
         return refuse(problem, STATUS_INVALID_ARGUMENT,
-                      "the wanted address 0x%" PRIx64 " is no multiple of the alignment %" PRIu64, wish, alignment);
-    if (wish < arena->base || wish - arena->base > arena->size || size > arena->size - (wish - arena->base))
+                      "the wanted address 0x%" PRIx64 " is no multiple of the alignment %" PRIu64, address, alignment);
+    if (address < arena->base || address - arena->base > arena->size || size > arena->size - (address - arena->base))
         return refuse(problem, STATUS_NO_ADDRESS_SPACE,
                       "%" PRIu64 " bytes at 0x%" PRIx64 " are not within the arena, 0x%" PRIx64 " to 0x%" PRIx64,
-                      size, wish, arena->base, arena->base + arena->size);
+                      size, address, arena->base, arena->base + arena->size);
     /* size > 0, so the wish is below the end and there is one behind it */
-    next = first_behind(arena, wish);
-    if (wish < next->start - next->gap || size > next->start - wish)
+    next = first_behind(arena, address);
+    if (address < next->start - next->gap || size > next->start - address)
         return refuse(problem, STATUS_ADDRESS_TAKEN,
-                      "part of the %" PRIu64 " bytes at 0x%" PRIx64 " is taken; wish for another address, or none",
-                      size, wish);
+                      "part of the %" PRIu64 " bytes at 0x%" PRIx64 " is taken; ask for another address, or for none",
+                      size, address);
     *ret_next = next;
     return 0;
 }
 
-int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t wish,
+int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t address,
                struct problem *problem)
 {
     struct arena_extent *next = NULL;
-    uint64_t start = wish;
+    uint64_t start = address;
     int r;
 
     assert(!arena_extent_is_taken(extent));
@@ -187,12 +187,12 @@ int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, 
         return refuse(problem, STATUS_INVALID_ARGUMENT, "the alignment %" PRIu64 " is no power of two", alignment);
     if (alignment < arena->page)
         alignment = arena->page;
-    if (wish && size > UINT64_MAX - wish)
+    if (address && size > UINT64_MAX - address)
         return refuse(problem, STATUS_SIZE_OVERFLOW, "%" PRIu64 " bytes at 0x%" PRIx64 " end beyond all addresses",
-                      size, wish);
+                      size, address);
 
-    if (wish)
-        r = find_wish(arena, size, alignment, wish, &next, problem);
+    if (address)
+        r = find_at(arena, size, alignment, address, &next, problem);
     else
         r = find_anywhere(arena, size, alignment, &start, &next, problem);
     if (r)

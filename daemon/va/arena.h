@@ -51,7 +51,7 @@ void va_arena_deinit(struct arena *arena);
  * `wish` and nowhere else, or anywhere if that is 0. The extent must be ARENA_EXTENT_NULL and stay where it is.
  * SIZE_ZERO, SIZE_OVERFLOW, INVALID_ARGUMENT, ADDRESS_TAKEN (of a wish), NO_ADDRESS_SPACE (also for a wish outside).
  */
-int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t wish,
+int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t address,
                struct problem *problem);
 /* ARENA_EXTENT_NULL afterwards. Harmless on that. */
 void arena_give(struct arena *arena, struct arena_extent *extent);

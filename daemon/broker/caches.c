@@ -111,10 +111,10 @@ static struct buffer *take(struct broker *broker, struct session *session, unsig
     buffer = hold->buffer;
     buffer_add_flags(&broker->buffers, buffer, BUFFER_WAS_CACHED);
     drop_names(broker, session, buffer);
-    if (cached.claims >= hold->record->claims)
+    if (cached.claims >= hold->record->refs)
         hold_free(hold);
     else
-        record_change(&broker->sessions.holds, hold)->claims -= cached.claims;
+        record_change(&broker->sessions.holds, hold)->refs -= cached.claims;
     return buffer;
 }
 

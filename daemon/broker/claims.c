@@ -19,7 +19,7 @@
 int claim_hold(struct broker *broker, struct session *session, struct buffer *buffer, uint32_t rights,
                struct hold **ret, struct problem *problem)
 {
-    int r = hold_claim(session, buffer, rights, ret, problem);
+    int r = hold_ref(session, buffer, rights, ret, problem);
 
     if (r)
         return r;

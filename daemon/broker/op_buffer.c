@@ -45,7 +45,7 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
         } else {
             struct buffer *buffer = hold->buffer;
 
-            if (hold->record->claims == 1)
+            if (hold->record->refs == 1)
                 caches_hold_ends(op->broker, hold);
             if (!hold_release(hold))
                 lifecycle_claim_gone(op->broker, buffer);

@@ -153,7 +153,7 @@ int op_lookup(struct op *op, const struct lookup_args *args, struct opened *resu
                        args->want_fd ? &fd : NULL, &op->problem);
     if (r)
         return r;
-    hold_claim_kind(session_hold(session, item.id), (enum hold_kind)args->claim);
+    hold_raise_kind(session_hold(session, item.id), (enum hold_kind)args->claim);
     result->n = 1;
     result->items[0] = item;
     fdset_init(&result->fds);

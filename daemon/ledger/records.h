@@ -103,7 +103,7 @@ struct hold_record {
     uint64_t buffer;
     uint16_t rights;
     uint16_t kind; /* 0, or that of an exclusive or a shared claim */
-    uint32_t claims;
+    uint32_t refs;
 };
 
 struct token_record {

@@ -27,7 +27,7 @@ static void enter_buffer(struct hold *hold, struct buffer *buffer)
     buffer->n_holds++;
 }
 
-int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
+int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
                struct problem *problem)
 {
     struct hold *hold = session_hold(session, buffer->record->head.id);
@@ -36,11 +36,11 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
     int r;
 
     if (hold) {
-        if (hold->record->claims == UINT32_MAX)
+        if (hold->record->refs == UINT32_MAX)
             return refuse(problem, STATUS_LIMIT, "this session has opened the buffer %u times; release some first",
-                          hold->record->claims);
+                          hold->record->refs);
         record = record_change(&session->sessions->holds, hold);
-        record->claims++;
+        record->refs++;
         record->rights |= (uint16_t)rights;
         *ret = hold;
         return 0;
@@ -54,7 +54,7 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
     record->session = session->record->head.id;
     record->buffer = buffer->record->head.id;
     record->rights = (uint16_t)rights;
-    record->claims = 1;
+    record->refs = 1;
     RB_INSERT(hold_tree, &session->holds, hold);
     session->n_holds++;
     enter_buffer(hold, buffer);
@@ -62,7 +62,7 @@ int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, 
     return 0;
 }
 
-void hold_claim_kind(struct hold *hold, enum hold_kind kind)
+void hold_raise_kind(struct hold *hold, enum hold_kind kind)
 {
     if (kind > hold->record->kind)
         record_change(&hold->session->sessions->holds, hold)->kind = (uint16_t)kind;
@@ -72,7 +72,7 @@ enum table_verdict hold_recover(struct hold *hold, struct session *session, stru
 {
     const struct hold_record *record = hold->record;
 
-    if (!record->claims || record->rights & ~RIGHTS_ALL || record->kind > HOLD_EXCLUSIVE) {
+    if (!record->refs || record->rights & ~RIGHTS_ALL || record->kind > HOLD_EXCLUSIVE) {
         *why = "it grants what there is not";
         return TABLE_QUARANTINE;
     }
@@ -118,8 +118,8 @@ int holds_recovered(struct sessions *sessions)
 
 struct hold *hold_release(struct hold *hold)
 {
-    assert(hold->record->claims);
-    return --record_change(&hold->session->sessions->holds, hold)->claims ? hold : hold_free(hold);
+    assert(hold->record->refs);
+    return --record_change(&hold->session->sessions->holds, hold)->refs ? hold : hold_free(hold);
 }
 
 struct hold *hold_free(struct hold *hold)

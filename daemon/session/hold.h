@@ -40,10 +40,10 @@ struct hold {
  * One more claim of the session on the buffer, with these rights in addition. A new hold is INTENT until its
  * record is committed. LIMIT (the number of claims), NO_MEMORY.
  */
-int hold_claim(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
+int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
                struct problem *problem);
 /* Of this kind from now on, or of a stronger one if it was. Whether others let it is the caller's question. */
-void hold_claim_kind(struct hold *hold, enum hold_kind kind);
+void hold_raise_kind(struct hold *hold, enum hold_kind kind);
 /* Makes one of its record again (table.h); either may be NULL if it is gone. When all are there, put those of each
  * buffer into their order: 0 or -ENOMEM. */
 enum table_verdict hold_recover(struct hold *hold, struct session *session, struct buffer *buffer, const char **why);

@@ -241,7 +241,7 @@ struct recovery {
 };
 
 /* Are the pieces of it there, each once? Then they are wanted. */
-static bool claim_pieces(const struct sessions *sessions, const struct kept_record *record)
+static bool match_pieces(const struct sessions *sessions, const struct kept_record *record)
 {
     size_t left = record->size > HEAD_BYTES ? record->size - HEAD_BYTES : 0;
     size_t n = (left + PIECE_BYTES - 1) / PIECE_BYTES;
@@ -284,7 +284,7 @@ static enum table_verdict recover_kept(void *userdata, void *object, const char 
         *why = "its numbers are impossible";
         return TABLE_QUARANTINE;
     }
-    if (!claim_pieces(recovery->sessions, record)) {
+    if (!match_pieces(recovery->sessions, record)) {
         *why = "a part of it is missing";
         return TABLE_QUARANTINE;
     }

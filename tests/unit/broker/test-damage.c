@@ -72,7 +72,7 @@ static const struct {
     {"foreign buffer's granule", RECORD_BUFFER, 4, FIELD(buffer_record, granule_shift), 70, 1},
     {"foreign buffer's payer", RECORD_BUFFER, 4, FIELD(buffer_record, charged_uid), UINT32_MAX, 1},
     {"foreign buffer's pool", RECORD_BUFFER, 4, FIELD(buffer_record, pool), UINT16_MAX, 0},
-    {"hold's claims", RECORD_HOLD, 0, FIELD(hold_record, claims), 0, 1},
+    {"hold's references", RECORD_HOLD, 0, FIELD(hold_record, refs), 0, 1},
     {"hold's rights", RECORD_HOLD, 0, FIELD(hold_record, rights), 0xff, 1},
     {"hold's kind", RECORD_HOLD, 0, FIELD(hold_record, kind), 99, 1},
     {"hold's session", RECORD_HOLD, 0, FIELD(hold_record, session), 12345, 0},

@@ -39,8 +39,8 @@ static enum table_verdict keep_live(void *userdata, void *object, const char **w
     struct broker *broker = userdata;
     const struct thing *thing = object;
 
-    if (thing->record->claims == UINT32_MAX) {
-        *why = "so many claims are none";
+    if (thing->record->refs == UINT32_MAX) {
+        *why = "so many refs are none";
         return TABLE_QUARANTINE;
     }
     broker->kept++;
@@ -84,14 +84,14 @@ static void broker_forget(struct broker *broker)
     table_deinit(&broker->things);
 }
 
-static struct thing *new_thing(struct broker *broker, uint32_t claims)
+static struct thing *new_thing(struct broker *broker, uint32_t refs)
 {
     struct thing *thing;
     void *object;
 
     assert_int_equal(table_alloc(&broker->things, &object, NULL), 0);
     thing = object;
-    record_fresh(thing)->claims = claims;
+    record_fresh(thing)->refs = refs;
     record_commit(&broker->things, thing);
     return thing;
 }
@@ -113,17 +113,17 @@ static void test_committed_changes_stay_and_others_are_taken_back(void **state)
     ledger_commit(first.ledger);
     assert_false(ledger_is_changed(first.ledger));
 
-    record_change(&first.things, changed)->claims = 20;
-    record_change(&first.things, changed)->claims = 21;
+    record_change(&first.things, changed)->refs = 20;
+    record_change(&first.things, changed)->refs = 21;
     table_free(&first.things, freed);
     /* takes the slot of the former, and its contents with it */
     ids[3] = new_thing(&first, 4)->record->head.id;
 
     assert_int_equal(broker_follow(&second, &first), 0);
     assert_int_equal(second.kept, 3);
-    assert_int_equal(((struct thing *)table_find(&second.things, ids[0]))->record->claims, 1);
-    assert_int_equal(((struct thing *)table_find(&second.things, ids[1]))->record->claims, 2);
-    assert_int_equal(((struct thing *)table_find(&second.things, ids[2]))->record->claims, 3);
+    assert_int_equal(((struct thing *)table_find(&second.things, ids[0]))->record->refs, 1);
+    assert_int_equal(((struct thing *)table_find(&second.things, ids[1]))->record->refs, 2);
+    assert_int_equal(((struct thing *)table_find(&second.things, ids[2]))->record->refs, 3);
     assert_null(table_find(&second.things, ids[3]));
     /* and its number is not given out again */
     assert_true(new_thing(&second, 5)->record->head.id > ids[3]);
@@ -183,7 +183,7 @@ static void test_damaged_records_are_left_alone(void **state)
     things[1]->writable->head.state = 77;
     things[2]->writable->head.id = things[3]->record->head.id;
     things[4]->writable->head.id = UINT64_MAX;
-    things[5]->writable->claims = UINT32_MAX;
+    things[5]->writable->refs = UINT32_MAX;
     ledger_commit(first.ledger);
 
     assert_int_equal(broker_follow(&second, &first), 0);
@@ -292,10 +292,10 @@ static void move(int channel, void *context)
     for (uint64_t i = 0;; i++) {
         struct thing *from = moving->pair[i / 40 % 2], *to = moving->pair[1 - i / 40 % 2];
 
-        if (!from->record->claims)
+        if (!from->record->refs)
             continue;
-        record_change(things, from)->claims--;
-        record_change(things, to)->claims++;
+        record_change(things, from)->refs--;
+        record_change(things, to)->refs++;
         record_change(things, to)->session++;
         ledger_commit(moving->broker->ledger);
     }
@@ -330,7 +330,7 @@ static void test_kill_at_any_moment(void **state)
             pair[i] = table_find(&second.things, ids[i]);
             assert_non_null(pair[i]);
         }
-        assert_int_equal(pair[0]->record->claims + pair[1]->record->claims, 100);
+        assert_int_equal(pair[0]->record->refs + pair[1]->record->refs, 100);
         moved = pair[0]->record->session + pair[1]->record->session;
         broker_forget(&first);
         first = second;

@@ -95,7 +95,7 @@ static void test_record_comes_zeroed_as_an_intent(void **state)
     assert_int_not_equal(again->record->head.id, id);
     assert_int_equal(again->record->session, 0);
     assert_int_equal(again->record->buffer, 0);
-    assert_int_equal(again->record->claims, 0);
+    assert_int_equal(again->record->refs, 0);
     assert_int_equal(again->mark, 0);
     table_free(&things, again);
 }

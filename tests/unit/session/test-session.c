@@ -147,13 +147,13 @@ static void test_claims_are_counted(void **state)
     struct hold *hold, *again;
 
     assert_null(session_hold(session, buffer->record->head.id));
-    assert_int_equal(hold_claim(session, buffer, 1, &hold, NULL), 0);
+    assert_int_equal(hold_ref(session, buffer, 1, &hold, NULL), 0);
     assert_int_equal(hold->record->head.state, RECORD_INTENT);
     record_commit(&sessions.holds, hold);
-    assert_int_equal(hold_claim(session, buffer, 4, &again, NULL), 0);
+    assert_int_equal(hold_ref(session, buffer, 4, &again, NULL), 0);
     assert_ptr_equal(again, hold);
     assert_int_equal(hold->record->rights, 5);
-    assert_int_equal(hold->record->claims, 2);
+    assert_int_equal(hold->record->refs, 2);
     assert_int_equal(buffer->n_holds, 1);
     assert_int_equal(session->n_holds, 1);
     assert_ptr_equal(session_hold(session, buffer->record->head.id), hold);
@@ -162,9 +162,9 @@ static void test_claims_are_counted(void **state)
     assert_null(session_hold(session, buffer->record->head.id));
     assert_false(buffer_is_kept(buffer));
     /* a count that would wrap */
-    assert_int_equal(hold_claim(session, buffer, 1, &hold, NULL), 0);
-    record_change(&sessions.holds, hold)->claims = UINT32_MAX;
-    assert_int_equal(hold_claim(session, buffer, 8, &again, NULL), STATUS_LIMIT);
+    assert_int_equal(hold_ref(session, buffer, 1, &hold, NULL), 0);
+    record_change(&sessions.holds, hold)->refs = UINT32_MAX;
+    assert_int_equal(hold_ref(session, buffer, 8, &again, NULL), STATUS_LIMIT);
     assert_int_equal(hold->record->rights, 1);
     hold_free(hold);
     buffer_free(&s.buffers, buffer);
@@ -182,7 +182,7 @@ static void test_order_of_holds(void **state)
     for (int i = 0; i < 50; i++) {
         buffers[i] = state_live_buffer();
         for (int k = 0; k < 3; k++)
-            assert_int_equal(hold_claim(all[(i + k) % 3], buffers[i], 1, &hold, NULL), 0);
+            assert_int_equal(hold_ref(all[(i + k) % 3], buffers[i], 1, &hold, NULL), 0);
     }
     /* I5 wants the oldest that is left */
     for (int i = 0; i < 50; i++) {
@@ -242,7 +242,7 @@ static void test_memory_for_many_buffers(void **state)
     before = memory_used();
     for (int i = 0; i < N; i++) {
         buffer = state_live_buffer();
-        assert_int_equal(hold_claim(session, buffer, 15, &hold, NULL), 0);
+        assert_int_equal(hold_ref(session, buffer, 15, &hold, NULL), 0);
         assert_int_not_equal(buffer->record->address, 0);
         ledger_commit(s.ledger);
     }

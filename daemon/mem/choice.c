@@ -4,7 +4,7 @@
  *
  * A huge page saves its user five hundred faults and as many entries of the TLB, so whoever asks for enough gets them
  * without being asked. What he must not notice is a price: memory that rounding up wastes, a node other than the one
- * he would have got, or that there are no such pages left. So huge pages that were set aside are a candidate only where
+ * he would have got, or that there are no such pages left. So huge pages that were reserved are a candidate only where
  * none of that can be, and behind them there is always a pool of the ordinary budget.
  */
 
@@ -14,8 +14,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 
-/* Below it huge pages that were set aside are too scarce. */
-#define SET_ASIDE_MIN (UINT64_C(4) << 20)
+/* Below it huge pages that were reserved are too scarce. */
+#define RESERVED_MIN (UINT64_C(4) << 20)
 /* An administrator who allows more of them need not wait longer than this. */
 #define REFRESH_NS NSEC_PER_SEC
 /* At most this part of what is asked for may be wasted by rounding up. */
@@ -25,7 +25,7 @@ static bool wastes_little(uint64_t size, uint64_t page)
 {
     uint64_t bytes;
 
-    return size >= SET_ASIDE_MIN && checked_align_up_u64(size, page, &bytes) && bytes - size <= size / WASTE;
+    return size >= RESERVED_MIN && checked_align_up_u64(size, page, &bytes) && bytes - size <= size / WASTE;
 }
 
 static bool all_are_worth(uint32_t n, const uint64_t *sizes, uint64_t page)
@@ -53,7 +53,7 @@ static bool has_place(struct pool *pool, const struct pool_request *request, uin
            pool_remoteness(ordinary, request, &plan) <= pool_remoteness(ordinary, request, &other);
 }
 
-static void add_set_aside(struct pools *pools, const struct pool_request *request, uint32_t n, const uint64_t *sizes,
+static void add_reserved(struct pools *pools, const struct pool_request *request, uint32_t n, const uint64_t *sizes,
                           struct pool *ordinary, struct pool_choice *ret)
 {
     const struct topology *topology = pools->topology;
@@ -103,7 +103,7 @@ int pools_choose(struct pools *pools, const struct pool_request *request, uint32
         return 0;
     }
     if (!is_in_parts(request))
-        add_set_aside(pools, request, n, sizes, last, ret);
+        add_reserved(pools, request, n, sizes, last, ret);
     transparent.pages = PAGES_THP;
     if (are_worth_transparent(pools, request, n, sizes))
         (void)pools_find(pools, &transparent, &last, NULL);

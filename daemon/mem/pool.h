@@ -150,7 +150,7 @@ int pools_find(struct pools *pools, const struct pool_request *request, struct p
 
 /*
  * The pools that n buffers of these sizes may come from, the best first, the last always. If the request says neither
- * pool nor pages, these are, where the configuration allows it: huge pages that are set aside, the largest first, if
+ * pool nor pages, these are, where the configuration allows it: huge pages that are reserved, the largest first, if
  * their pool has room no farther away than ordinary pages would be, rounding up wastes at most an eighth, and nobody
  * needs a smaller granule; then transparent ones, where the kernel gives them; else base pages. Outcomes as of
  * pools_find().

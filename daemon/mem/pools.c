@@ -352,7 +352,7 @@ static int no_such_pages(const struct pools *pools, enum pages pages, uint64_t s
                       "an administrator set shmem_enabled to advise and restart memoryd");
     if (pages == PAGES_HUGETLB && budget_index_of_huge(pools->topology, size))
         return refuse(problem, STATUS_NO_SUCH_POOL,
-                      "no %s huge pages were set aside or allowed when memoryd started; ask for base pages, or let an "
+                      "no %s huge pages were reserved or allowed when memoryd started; ask for base pages, or let an "
                       "administrator set nr_hugepages or nr_overcommit_hugepages and restart memoryd",
                       size_text(size).text);
     return refuse(problem, STATUS_NO_SUCH_POOL, "this machine has no pages of %llu bytes",

@@ -5,7 +5,7 @@
  * What takes time is clearing them, and that is what several processors do faster: two of them cleared 1 GiB in 57 ms
  * where one took 84. It is not so with the others. fallocate() holds the file's lock for as long as it works, so that
  * two threads take a third longer than one; and to populate base pages through a mapping costs three times as much as
- * to allocate them. Huge pages that are set aside, populated side by side, were there no sooner either.
+ * to allocate them. Huge pages that are reserved, populated side by side, were there no sooner either.
  *
  * All threads take slices from one place, in order, and there, under its lock, is everything that is decided: whether
  * it goes on, whether the machine has room for what is under way, and which failure it is that is told. So whoever

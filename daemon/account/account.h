@@ -2,18 +2,18 @@
 /*
  * What each user and each session has, and the most that they may have (I7).
  *
- * Whatever costs something embeds a `struct charge`. Making the charge is where a limit is met, and undoing it
- * cannot fail and may be done twice, so the sum is exact if every object undoes its own charges when it ends (I5);
- * nothing else changes the figures.
+ * Whatever costs something embeds a `struct charge`. Limits are checked when the charge is made; undoing it cannot fail
+ * and may be done twice. The sum is exact if every object undoes its own charges when it ends (I5), since nothing else
+ * changes the figures.
  *
- * A charge of bytes is a buffer's, and one of addresses is a reservation's: it counts that buffer or reservation, too.
+ * A charge of bytes also counts its buffer, and a charge of addresses its reservation.
  *
  * A charge whose object is certain to be gone soon is *reclaiming*: it is still charged in full, but whoever waits for
  * room may count on it.
  *
- * An account is of a user, or of a session and then a part of its user's: what is charged to it counts for both.
- * It exists as long as something is charged to it or somebody holds a reference. So a session may end while what
- * it made lives on; the account that it leaves behind goes with the last charge.
+ * An account belongs to a user, or to a session; what is charged to a session's account counts for its user's too.
+ * It exists as long as something is charged to it or somebody has a reference. So a session may end while what it
+ * made lives on, and the account that it leaves behind goes with the last charge.
  */
 #pragma once
 
@@ -97,7 +97,7 @@ enum account_slot {
 struct account_limits {
     uint64_t user[ACCOUNT_SLOTS];
     uint64_t session[ACCOUNT_SLOTS]; /* that of SESSIONS is not used */
-    bool by_descriptors;             /* user[BUFFERS] is what the limit of open files has room for */
+    bool by_descriptors;             /* user[BUFFERS] is what the limit of open files allows */
 };
 
 struct accounts;
@@ -123,7 +123,7 @@ struct accounts {
 void accounts_init(struct accounts *accounts, const struct account_limits *limits);
 /* All must be gone. */
 void accounts_deinit(struct accounts *accounts);
-/* For charges to come; what is over a new limit stays. */
+/* They hold for charges to come; what is over a new limit stays. */
 void accounts_set_limits(struct accounts *accounts, const struct account_limits *limits);
 
 /* The account of a user, with one more reference. 0 or NO_MEMORY. */
@@ -150,10 +150,10 @@ static inline uint64_t account_used(const struct account *account, enum account_
 /* What could be charged once all is free that is reclaiming; ACCOUNT_NO_LIMIT if there is no limit. */
 uint64_t account_left(const struct account *account, enum account_slot slot);
 
-/* Is at least half of what it and its user may have of this free? */
+/* Is at least half of what the account and its user may have of this free? */
 bool account_has_plenty(const struct account *account, enum account_slot slot);
 
-/* The users' accounts in ascending order, for checks and listings: from the first with at least this uid. */
+/* The user's account with the lowest uid from `from` on; NULL if there is none. */
 struct account *account_next(const struct accounts *accounts, uid_t from);
 
 /* ---- charges -------------------------------------------------------------------------------------------- */
@@ -168,19 +168,20 @@ struct charge {
 
 #define CHARGE_NULL ((struct charge){.account = NULL})
 
-/* All of it, or LIMIT with a sentence that names the limit, its value and its key. The charge must be CHARGE_NULL. */
+/* Charges all of it, or is LIMIT with a sentence that names the limit, its value and its key. The charge must be
+ * CHARGE_NULL. */
 int charge_init(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
                 struct problem *problem);
-/* Likewise, but up to so much beyond the user's limit. */
+/* The same, but up to so much beyond the user's limit. */
 int charge_init_beyond(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
                        uint64_t beyond, struct problem *problem);
-/* For what exists already, from a record of it: over the limit if need be. */
+/* Charges what exists already by its record, over the limit if need be. */
 void charge_restore(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount);
-/* CHARGE_NULL afterwards. Harmless on CHARGE_NULL. */
+/* The charge is CHARGE_NULL afterwards, and may be so before. */
 void charge_deinit(struct charge *charge);
-/* It is charged in this state from now on: USED or RECLAIMING. */
+/* All of it is in this state from now on: USED or RECLAIMING. */
 void charge_shift(struct charge *charge, enum tally_state to);
-/* So much less of it; what it counts besides stays one. */
+/* Charges so much less; the buffer or reservation that it counts stays one. */
 void charge_lower(struct charge *charge, uint64_t by);
-/* To somebody else, over his limit if need be (I5). */
+/* Another account pays from now on, over its limit if need be (I5). */
 void charge_move(struct charge *charge, struct account *to);

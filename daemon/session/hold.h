@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds: one session's counted claim on a buffer, with rights.
+ * Holds: one session's counted references to a buffer, with rights.
  *
- * There is at most one for a session and a buffer; opening it again adds a claim and rights to it. It is found
- * by the session and the buffer's id at once, which is how nearly every verb finds its buffer, and from the
- * buffer in the order of age.
+ * A session has at most one hold on a buffer; opening the buffer again adds a reference and rights to it. A hold is
+ * found by the session and the buffer's id, which is how nearly every operation finds its buffer, and from the buffer
+ * in the order of age.
  *
- * A hold may be of a kind, shared or exclusive, by which sessions keep each other out. It is a property of the hold
- * with all its claims, and ends with it.
+ * A hold may be of a kind, shared or exclusive, by which sessions keep each other out. The kind is a property of the
+ * hold with all its references, and ends with it.
  */
 #pragma once
 
@@ -37,24 +37,24 @@ struct hold {
 };
 
 /*
- * One more claim of the session on the buffer, with these rights in addition. A new hold is INTENT until its
- * record is committed. LIMIT (the number of claims), NO_MEMORY.
+ * One more reference of the session to the buffer, with these rights in addition. A new hold is INTENT until its
+ * record is committed. LIMIT (the number of references), NO_MEMORY.
  */
 int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
                struct problem *problem);
-/* Of this kind from now on, or of a stronger one if it was. Whether others let it is the caller's question. */
+/* Makes it of this kind, unless it is of a stronger one. The caller has checked whether other holds permit it. */
 void hold_raise_kind(struct hold *hold, enum hold_kind kind);
-/* Makes one of its record again (table.h); either may be NULL if it is gone. When all are there, put those of each
- * buffer into their order: 0 or -ENOMEM. */
+/* Makes a hold of its record again (table.h); session and buffer are NULL if they are gone. When all holds are there,
+ * holds_recovered() puts those of each buffer into their order: 0 or -ENOMEM. */
 enum table_verdict hold_recover(struct hold *hold, struct session *session, struct buffer *buffer, const char **why);
 int holds_recovered(struct sessions *sessions);
-/* One claim less. Ends the hold with the last; returns NULL then, else the hold. Rights stay as they are. */
+/* One reference less. The last one ends the hold; returns NULL then. Rights stay as they are. */
 struct hold *hold_release(struct hold *hold);
-/* With all its claims. NULL is fine. */
+/* Ends it with all its references. NULL is fine. */
 struct hold *hold_free(struct hold *hold);
 DEFINE_CLEANUP(struct hold *, hold_free);
 
-/* NULL if the session does not hold it. INTENT ones are found too: the session itself is making them. */
+/* NULL if the session does not hold the buffer. An INTENT hold is found too: the session itself is making it. */
 struct hold *session_hold(const struct session *session, uint64_t buffer);
 /* The session's holds in the order of the buffers' ids: the first whose buffer is at least this. */
 struct hold *session_next_hold(const struct session *session, uint64_t from);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kept replies: what each request of a session that changes something was answered, until the client says that the
- * answer has arrived. So a request that comes a second time, because its connection or its broker was lost, is
- * recognised by its sequence and hears what it would have heard the first time.
+ * Kept replies: the answer to each request of a session that changes something, until the client says that it has
+ * arrived. A request that comes a second time, because its connection or its broker was lost, is recognized by its
+ * sequence and gets the answer that it would have got the first time.
  *
- * The record is there (INTENT) from the moment that the request is begun, and its reply is put into it in the same
- * change as the request's effects (ledger.h): there is never one without the other. One that is INTENT and not at
- * work is of a broker that died over it.
+ * The record exists (INTENT) from the moment that the request begins, and its reply enters it in the same change as the
+ * request's effects (ledger.h): there is never one without the other. A record that is INTENT while nobody works on
+ * its request belongs to a broker that died over it.
  *
  * A session has at most MEMORYD_UNACKNOWLEDGED_MAX of them, and a reply is shorter than a packet, so they take at most
- * 4 MiB of a session; those of real requests take a few kilobytes each. They end with their session.
+ * 4 MiB for a session; real ones take a few kilobytes each. They end with their session.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ struct kept {
     OBJECT_UNINDEXED(struct kept_record);
     struct session *session;
     struct list in_session; /* by sequence */
-    void *running;          /* the caller's: what is going on for it in this process, or NULL */
+    void *running;          /* the caller's: what this process does for the request, or NULL */
 };
 
 void kept_init(struct sessions *sessions);
@@ -44,22 +44,23 @@ struct kept *session_kept(const struct session *session, uint64_t sequence);
 void kept_set_working(struct kept *kept, bool working);
 
 /*
- * LIVE: this was the reply, with so many descriptors. What is acknowledged already is not kept. If there is no memory
- * to keep it in, a repeat will hear NO_MEMORY, without a message: that it was done stays true.
+ * Keeps this reply, which has so many descriptors, and makes the record LIVE. A reply that is acknowledged already is
+ * not kept. Without memory for it a repeat gets NO_MEMORY without a message, and the request stays done.
  */
 void kept_finish(struct kept *kept, uint32_t status, const void *payload, size_t size, unsigned n_fds);
 
-/* The message of one that is LIVE, kept->record->size bytes. */
+/* Copies the message of a LIVE record: kept->record->size bytes. */
 void kept_read(const struct kept *kept, void *buffer);
 
 /*
- * No reply up to `cumulative` is needed again, nor that to `one` (0: no other). What is still at work stays until it
- * ends.
+ * No reply up to `cumulative` is needed again, nor that to `one` (0: no other). The record of a request at work stays
+ * until that ends.
  */
 void kept_acknowledge(struct session *session, uint64_t cumulative, uint64_t one);
 
 /*
- * After those of the sessions: takes over the replies of another broker. Each request that it was at work on has died
- * with one broker more; also the one that its loop was at, which gets a record if it had none. 0 or a negative errno.
+ * Takes over the replies of another broker, once the sessions are recovered. Each request that it was at work on has
+ * one more dead broker, and so has the request that its loop was at, which gets a record if it had none. 0 or a
+ * negative errno.
  */
 int kept_recover(struct sessions *sessions, struct ledger *ledger);

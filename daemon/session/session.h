@@ -2,9 +2,9 @@
 /*
  * Sessions: who a client is, by the kernel's word (I3), and everything that is there because of it.
  *
- * A session may outlive its connection and be resumed, by the same process and with its secret; a forked child
- * that knows the secret is not the same process. The session owns its pidfd. When it ends is broker/'s business
- * (I6), and so is what becomes of what it holds: session_free() wants its lists empty.
+ * A session may outlive its connection and be resumed by the same process with its secret; a forked child that knows
+ * the secret is another process. The session owns its pidfd. The broker decides when it ends (I6) and what becomes of
+ * what it holds: session_free() wants its lists empty.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ struct session {
     struct account *account; /* a reference: what this session costs, within its user's */
     struct charge charge;    /* of the session itself */
     int release_log;         /* owned: proto/release_log.h, hold_cache.h; -1: the client has not asked for one */
-    void *connection;        /* NULL: it has none now */
+    void *connection;        /* NULL while it has none */
     void *userdata;          /* the broker's own */
     struct hold_tree holds;  /* by buffer; hold.h */
     uint32_t n_holds;
@@ -57,8 +57,8 @@ void sessions_deinit(struct sessions *sessions);
  * LIMIT, NO_MEMORY, or a negative errno. */
 int session_new(struct sessions *sessions, struct peer *peer, const char *program, unsigned beyond,
                 struct session **ret, struct problem *problem);
-/* Makes one of its record again (table.h). `pidfd` is what is left of its process, or NULL; it is taken if it is that.
- * A session whose process has ended has no pidfd afterwards. 0 and a verdict, or a negative errno. */
+/* Makes a session of its record again (table.h). `pidfd` is what is left of its process, or NULL; it is taken if it is
+ * of that process. A session whose process has ended has no pidfd afterwards. 0 and a verdict, or a negative errno. */
 int session_recover(struct sessions *sessions, struct session *session, int *pidfd, enum table_verdict *ret,
                     const char **why);
 /* Its lists must be empty. */
@@ -68,15 +68,15 @@ DEFINE_CLEANUP(struct session *, session_free);
 /* May this process go on with it? 0 or SESSION_REJECTED. */
 int session_may_resume(const struct session *session, const uint8_t secret[static MEMORYD_SECRET_SIZE],
                        const struct peer *peer, struct problem *problem);
-/* The connection is (again) this one, and the groups are those of `peer`, which gets the former ones and loses its
- * pidfd: the session has one. */
+/* Gives the session this connection and the groups of `peer`, which gets the former ones and loses its pidfd, since the
+ * session has one. */
 void session_attach(struct session *session, void *connection, struct peer *peer);
-/* It has none now. */
+/* Takes its connection away. */
 void session_detach(struct session *session);
 
-/* Makes its release log, which it has not, and its hold cache (cache.h) in the same memory. The client allocates the
- * pages: it may keep them for longer than the session is there, and what nobody is charged for must not be the
- * broker's. 0 or a negative errno, which is not fatal: a session can do without. */
+/* Makes its release log, which it must not have yet, and its hold cache (cache.h) in the same memory. The client
+ * allocates the pages, since it may keep them for longer than the session exists, and nobody is charged for them. 0 or
+ * a negative errno, which is not fatal: a session can do without. */
 int session_make_release_log(struct session *session);
 
 /* LIVE; NULL if there is none. */

@@ -3,9 +3,9 @@
  * The arena's tree. A node is a taken extent with the free gap before it, and an extent without bytes stands at
  * the end, so that every free byte is in somebody's gap. Taking splits a gap, giving joins two.
  *
- * A gap that is `alignment - page` larger than wanted fits wherever it begins, and finding the lowest such one
- * is a walk down. Where there is none, smaller gaps may still happen to be aligned. Those are looked through in
- * order, but only so many of them: an arena that full is no reason to keep everybody waiting.
+ * A gap that is `alignment - page` larger than wanted fits wherever it begins, and the lowest such gap is found on
+ * one way down. Where there is none, smaller gaps may still happen to be aligned. They are tried in order, but only
+ * TRIED_GAPS of them: an arena that full is no reason to keep everybody waiting.
  */
 #include "va/arena.h"
 
@@ -160,7 +160,7 @@ static int find_at(const struct arena *arena, uint64_t size, uint64_t alignment,
         return refuse(problem, STATUS_NO_ADDRESS_SPACE,
                       "%" PRIu64 " bytes at 0x%" PRIx64 " are not within the arena, 0x%" PRIx64 " to 0x%" PRIx64,
                       size, address, arena->base, arena->base + arena->size);
-    /* size > 0, so the wish is below the end and there is one behind it */
+    /* size > 0, so the address is below the end and an extent is behind it */
     next = first_behind(arena, address);
     if (address < next->start - next->gap || size > next->start - address)
         return refuse(problem, STATUS_ADDRESS_TAKEN,

@@ -2,11 +2,11 @@
 /*
  * The arena: the range of addresses that means the same in every process (I9).
  *
- * No memory is behind it. It is one interval of numbers in which extents are taken and given back, exactly; the
- * lowest place that fits is taken, so that it stays compact. Extents are embedded in what they belong to (a
- * reservation, a buffer) and are the nodes of one balanced tree by address. The free ranges are the gaps before
- * them, and each node knows the largest gap below it, so that finding a gap, too, is one way down the tree, and
- * giving back needs no memory and cannot fail.
+ * No memory is behind it: it is an interval of numbers in which extents are taken and given back. The lowest place
+ * that fits is taken, so that the arena stays compact. Extents are embedded in what they belong to (a reservation, a
+ * buffer) and are the nodes of one balanced tree by address. The free ranges are the gaps before them. Each node knows
+ * the largest gap below it, so that a gap is found on one way down the tree. Giving back needs no memory and cannot
+ * fail.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ struct arena_extent {
 RB_HEAD(arena_tree, arena_extent);
 
 struct arena {
-    /* A range is free again; it may be taken at once. May be NULL. */
+    /* Is called when a range is free again, and may take it at once. May be NULL. */
     void (*given)(void *userdata, uint64_t start, uint64_t size);
     void *userdata;
     uint64_t base;
@@ -48,12 +48,12 @@ void va_arena_deinit(struct arena *arena);
 
 /*
  * Takes `size` bytes (a multiple of the page) at a multiple of `alignment` (a power of two, or 0 = the page): at
- * `wish` and nowhere else, or anywhere if that is 0. The extent must be ARENA_EXTENT_NULL and stay where it is.
- * SIZE_ZERO, SIZE_OVERFLOW, INVALID_ARGUMENT, ADDRESS_TAKEN (of a wish), NO_ADDRESS_SPACE (also for a wish outside).
+ * `address` and nowhere else, or anywhere if that is 0. The extent must be ARENA_EXTENT_NULL and stay where it is.
+ * SIZE_ZERO, SIZE_OVERFLOW, INVALID_ARGUMENT, ADDRESS_TAKEN, NO_ADDRESS_SPACE (also for an address outside).
  */
 int arena_take(struct arena *arena, struct arena_extent *extent, uint64_t size, uint64_t alignment, uint64_t address,
                struct problem *problem);
-/* ARENA_EXTENT_NULL afterwards. Harmless on that. */
+/* The extent is ARENA_EXTENT_NULL afterwards, and may be so before. */
 void arena_give(struct arena *arena, struct arena_extent *extent);
 
 static inline bool arena_extent_is_taken(const struct arena_extent *extent)
@@ -61,7 +61,7 @@ static inline bool arena_extent_is_taken(const struct arena_extent *extent)
     return extent->start;
 }
 
-/* Of one that is taken. O(log n). */
+/* The extent must be taken. O(log n). */
 uint64_t arena_extent_size(struct arena_extent *extent);
 
 /* The first free part of this range, which is within the arena; false if all of it is taken. O(log n). */

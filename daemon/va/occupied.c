@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See occupied.h. They overlap each other as they like, so they are in a tree by start in which each node knows how far
- * what is below it reaches.
+ * See occupied.h. The ranges may overlap, so they are in a tree by start in which each node knows the largest end at
+ * and below it.
  */
 #include "va/occupied.h"
 
@@ -9,7 +9,8 @@
 
 #include "va/reservation.h"
 
-/* Parts that one takes at a time. A client that tells a range in which many others have something gets no more. */
+/* The most parts that a range takes at a time. A client that reports a range in which many others have something gets
+ * no more. */
 #define PARTS_MAX 64
 
 struct part {
@@ -43,7 +44,7 @@ static void occupied_augment(struct reservation *reservation)
 #define RB_AUGMENT(reservation) occupied_augment(reservation)
 TREE_GENERATE(occupied_tree, reservation, by_start, occupied_compare)
 
-/* Without memory it stays free, as if nobody had told it. */
+/* Without memory for it a part stays free, as if nobody had reported it. */
 static void take_free(struct reservation *reservation, uint64_t start, uint64_t end)
 {
     struct arena *arena = reservation->reservations->arena;
@@ -63,7 +64,7 @@ static void take_free(struct reservation *reservation, uint64_t start, uint64_t 
     }
 }
 
-/* Whose is it, of those at and below this node? The first takes it. */
+/* The first of those at and below this node that overlap the range takes it. */
 static void take_below(struct reservation *reservation, uint64_t start, uint64_t end)
 {
     uint64_t from, size;

@@ -31,7 +31,7 @@ struct reservation {
     struct list in_session; /* linked while the session keeps it */
     struct charge charge; /* of its addresses */
     struct arena places; /* its range: what is taken of it by buffers */
-    /* of one that is occupied, instead of `extent` and `places`: occupied.c */
+    /* of a range that is occupied, instead of `extent` and `places`: occupied.c */
     RB_ENTRY(reservation) by_start;
     uint64_t max_end;
     struct list parts; /* of the arena, that were free */
@@ -47,25 +47,25 @@ void reservations_deinit(struct reservations *reservations);
  */
 int reservation_new(struct reservations *reservations, const struct reservation_record *wanted, uint64_t alignment,
                     struct account *account, struct reservation **ret, struct problem *problem);
-/* One that a session's process has occupied and that overlaps this range, or NULL. */
+/* A range that the session's process occupies and that overlaps this one, or NULL. */
 struct reservation *reservations_find_occupied(const struct reservations *reservations, uint64_t session,
                                                uint64_t start, uint64_t size);
-/* Makes one of its record again (table.h), without the buffers in it: they are placed in it again afterwards, and then
- * reservation_recovered() ends it if nobody keeps it. `in_session` is NULL if its session is gone. */
+/* Makes a reservation of its record again (table.h), without the buffers in it: they are placed in it afterwards, and
+ * then reservation_recovered() ends it if nobody keeps it. `in_session` is NULL if its session is gone. */
 enum table_verdict reservation_recover(struct reservations *reservations, struct reservation *reservation,
                                        struct account *account, struct list *in_session, const char **why);
 void reservation_recovered(struct reservation *reservation);
-/* However many buffers are in it: for half-built ones and for the broker's end. NULL is fine. */
+/* Ends it however many buffers are in it, if it is half-built or the broker ends. NULL is fine. */
 struct reservation *reservation_free(struct reservation *reservation);
 DEFINE_CLEANUP(struct reservation *, reservation_free);
 
 /* LIVE; NULL if there is none. */
 struct reservation *reservations_find(const struct reservations *reservations, uint64_t id);
 
-/* A buffer is placed in it, `offset` bytes behind its start, and there is no other: outcomes of arena_take(). */
+/* Places a buffer `offset` bytes behind its start. Outcomes of arena_take(). */
 int reservation_place(struct reservation *reservation, struct arena_extent *place, uint64_t offset, uint64_t size,
                       uint64_t alignment, struct problem *problem);
-/* And is no longer. Ends it if the session does not keep it either; returns NULL then, else the reservation. */
+/* Takes the buffer out again. Ends the reservation if its session does not keep it either; returns NULL then. */
 struct reservation *reservation_unplace(struct reservation *reservation, struct arena_extent *place);
-/* The session keeps it no longer. Ends it if no buffer is in it; returns NULL then, else the reservation. */
+/* The session keeps it no longer. Ends it if no buffer is in it; returns NULL then. */
 struct reservation *reservation_release(struct reservation *reservation);

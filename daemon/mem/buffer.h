@@ -3,22 +3,21 @@
  * Buffers: what the broker knows of each memfd, and what it keeps charged for it.
  *
  * A buffer owns what it costs: the bytes of its pool, its user's charges, its home address, its descriptor T.
- * Making it takes all of them or none, and buffer_free() gives all back, so that the sums are exact by
- * construction (I5); when that may happen (I4) is broker/'s business. What hangs on a buffer, holds, tokens and
- * names, links itself here and unlinks itself when it ends.
+ * Making it takes all of them or none, and buffer_free() gives all back, so that the sums are exact by construction
+ * (I5). The broker decides when that may happen (I4). Holds, tokens and names link themselves here, and unlink
+ * themselves when they end.
  *
- * A foreign buffer is one whose memory the broker did not make: T is a descriptor that a client gave it. It has no
- * pool, no plan, no bytes and no home, it is in no index of inodes and never watched, since its memory is as old and
- * lives as long as whoever made it likes. So it ends with its last claim, and nothing of it is emptied.
+ * A foreign buffer has memory that the broker did not make: T is a descriptor that a client gave it. It has no pool,
+ * no plan, no bytes and no home. It is in no index of inodes and never watched, since its maker decides how long its
+ * memory lives. So it ends with its last reference, and nothing of it is emptied.
  *
- * A buffer of the warm stock is unowned: its memory is there, made by the broker and never seen by anybody else,
- * and is charged to the stock of its pool and to no user. It is found by nobody, until buffer_take() gives it to a
- * user and makes it one like others. Before that it is earmarked: the user is charged for it, and it has its
- * home.
+ * A buffer of the warm stock is unowned: the broker has made its memory, nobody else has seen it, and it is charged to
+ * the stock of its pool and to no user. Nobody finds it until buffer_take() gives it to a user. Before that it is
+ * earmarked: the user is charged for it, and it has its home.
  *
  * A buffer, one session's hold on it and its home address take 496 bytes altogether (buffer.c proves it), and 512 are
- * promised, with what tables leave unused of their pages.
- * Hence the trees: a hash table's handle takes nearly twice a tree's link.
+ * promised, with what tables leave unused of their pages. Hence the trees: a hash table's handle takes nearly twice a
+ * tree's link.
  */
 #pragma once
 
@@ -71,10 +70,10 @@ enum buffer_flag {
      BUFFER_STRICT)
 #define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x0fffffff)
 
-/* What is being done about its end, by the broker; whose pointer is in `exit` meanwhile. */
+/* What the broker does about its end; its pointer is in `exit` meanwhile. */
 enum buffer_exit {
     BUFFER_EXIT_NONE,
-    BUFFER_EXIT_TEARDOWN, /* broker/lifecycle.c: its tokens go, or it is asked who has it */
+    BUFFER_EXIT_TEARDOWN, /* broker/lifecycle.c: its tokens go, or the kernel is asked who has it */
     BUFFER_EXIT_QUEUED,  /* broker/closing.c: its memory goes at the next commit */
     BUFFER_EXIT_CLOSING, /* … and is on its way back */
 };
@@ -96,7 +95,7 @@ struct buffers {
     uint64_t bytes;      /* of all of them */
     uint64_t n_detached; /* DETACHED */
     uint64_t n_ending;   /* ENDING */
-    uint64_t n_stock;    /* nobody's, in whatever state, and in none of these */
+    uint64_t n_stock;    /* unowned, in any state, and not counted above */
 };
 
 struct buffer {
@@ -144,8 +143,8 @@ void buffers_deinit(struct buffers *buffers);
  * POOL_FULL, NO_MEMORY, outcomes of arena_take().
  */
 int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct buffer **ret, struct problem *problem);
-/* Gives all of it back and closes T if it still has it. Holds, tokens, names and pins must be gone. The home's
- * reservation ends if nothing else keeps it. */
+/* Gives back all that it has, and closes T. Holds, tokens, names and pins must be gone. The home's reservation ends if
+ * nothing else keeps it. */
 struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer);
 
 /* What a later broker finds out about one. */
@@ -158,48 +157,47 @@ struct buffer_found {
     struct buffer *near;     /* one that was recovered before, the last one best; or NULL */
 };
 
-/* Makes one of its record again (table.h): everything charged, placed and found. The plans first, and when all buffers
- * are there, the plans that are nobody's go. */
+/* Makes a buffer of its record again (table.h), charged, with its home and its memory. The plans must be recovered by
+ * then. Once all buffers are, buffers_recovered() frees the plans that none has found. */
 enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
                                   const char **why);
 void buffers_recovered(struct buffers *buffers);
 
-/* The memory has come: T (taken over on success), and what commit.h says of it. 0, or BUSY if a buffer has this
- * inode number already: then it must be made again. A foreign one is never BUSY. */
+/* Gives it its memory: T (taken over on success), and what commit.h says of it. 0, or BUSY if a buffer has this inode
+ * already: then the memory must be made again. A foreign buffer is never BUSY. */
 int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, const struct handle_identity *identity,
                       uint64_t huge_bytes, bool verified);
-/* The record is LIVE, and so is the buffer; or, if it is nobody's, it is in stock. */
+/* Makes its record LIVE, and the buffer too; an unowned one is in stock then. */
 void buffer_commit(struct buffers *buffers, struct buffer *buffer);
-/* One that is in stock: whom `args` tell of pays for it, and it has its home; no record changes. LIMIT, outcomes of
+/* Charges a buffer in stock to the user of `args` and gives it its home; no record changes. LIMIT, outcomes of
  * arena_take(). */
 int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
                    struct problem *problem);
 void buffer_unearmark(struct buffers *buffers, struct buffer *buffer);
-/* The one that was earmarked is LIVE from now on and theirs; its pool, plan and seals are what they were. */
+/* Gives an earmarked buffer to that user: it is LIVE. Its pool, plan and seals stay. */
 void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args);
-/* LIVE, DETACHED, ENDING; keeps the time and the counts. */
+/* To LIVE, DETACHED or ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
 /* It is ENDING, and nobody can keep its memory from becoming free, so that those who wait for room may count on what is
  * left of it; or they may not after all. */
 void buffer_set_reclaiming(struct buffers *buffers, struct buffer *buffer, bool reclaiming);
-/* So many bytes at its end have been given back, fewer than it has. For one that is ENDING, and on one node. */
+/* So many bytes at its end have been given back, fewer than it has. It must be ENDING, and on one node. */
 void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by);
-/* All of it is on this node now and bound to it, and charged to this pool and node instead: never refused, so the room
- * must be there. */
+/* All of it is on this node now and bound to it. Charges it to this pool and node instead, which is never refused: the
+ * caller has reserved the memory there. */
 void buffer_set_node(struct buffers *buffers, struct buffer *buffer, struct pool *pool, uint32_t node,
                      uint64_t huge_bytes);
-/* Of watch.h; -1 = no longer watched. */
+/* Of watch.h; -1 = it is no longer watched. */
 void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd);
-/* Its home is `offset` bytes into the reservation from now on. It must have none. Outcomes of reservation_place(). */
+/* Puts its home `offset` bytes into the reservation. It must have none. Outcomes of reservation_place(). */
 int buffer_place(struct buffers *buffers, struct buffer *buffer, struct reservation *reservation, uint64_t offset,
                  struct problem *problem);
 /* Who pays from now on (I5: over the limit if need be): the account of this session, or with session 0 of a user. */
 void buffer_charge_to(struct buffers *buffers, struct buffer *buffer, struct account *account, uint64_t session);
-/* It is this besides. */
 void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags);
 void buffer_remove_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags);
 
-/* Its life is: whatever is left of it, also tokens, is on its way out. */
+/* Is its life over? Whatever is left of it, tokens included, is on its way out. */
 static inline bool buffer_is_over(const struct buffer *buffer)
 {
     return buffer->record->state == BUFFER_DETACHED || buffer->record->state == BUFFER_ENDING;
@@ -216,7 +214,7 @@ static inline bool buffer_is_foreign(const struct buffer *buffer)
     return buffer->record->flags & BUFFER_FOREIGN;
 }
 
-/* Of the stock: waiting, being made, or being given back. */
+/* Is it of the stock: waiting, being made, or being given back? */
 static inline bool buffer_is_unowned(const struct buffer *buffer)
 {
     return buffer->record->charged_uid == (uid_t)-1;
@@ -238,11 +236,11 @@ static inline uint32_t buffer_flags(const struct buffer *buffer)
     return buffer->record->flags & BUFFER_FLAGS_ON_WIRE;
 }
 
-/* NULL: it is foreign, and has no plan either. */
+/* NULL of a foreign buffer, which has no plan either. */
 struct pool *buffer_pool(const struct buffers *buffers, const struct buffer *buffer);
 void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, struct plan *ret);
 
-/* Committed ones that are somebody's, in whatever state; NULL if there is none. */
+/* A committed buffer that somebody owns, in any state; NULL if there is none. */
 struct buffer *buffers_find(const struct buffers *buffers, uint64_t id);
 /* As table_find_near(). */
 struct buffer *buffers_find_near(const struct buffers *buffers, struct buffer *near, uint64_t id);

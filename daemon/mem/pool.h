@@ -2,21 +2,20 @@
 /*
  * Pools: the budgets of physical memory that buffers are charged to.
  *
- * What is really scarce is a node's memory, so budgets belong to nodes: one for base pages and
- * transparent huge pages together (half of the node by default, since memory is committed when it
- * is given out), and one for each size of hugetlb pages (what is set aside for them, and what the
- * kernel may make of them on demand and takes back when nobody has them any more: so these pools grow
- * and shrink, by nr_overcommit_hugepages, and no broker needs a right for it or leaves anything behind;
- * what is free of that right now is other processes' doing and no budget). A pool is a view on the budgets of
- * its nodes: a kind of page, a placement, and perhaps a cap of its own. So pools may overlap, and
- * the sum is exact at every node however buffers were asked for (I5).
+ * The scarce thing is a node's memory, so budgets belong to nodes. One is for base pages and transparent huge pages
+ * together: half of the node by default, since memory is committed when it is given out. One is for each size of
+ * hugetlb pages: those that are reserved, and those that the kernel may make on demand (nr_overcommit_hugepages) and
+ * takes back when nobody has them any more, so that these pools grow and shrink without any privilege. How many of
+ * them are free right now depends on other processes, and is no budget.
  *
- * The pools of the machine are made by themselves: node0-4k, node0-thp, node0-2m, ... and, where
- * there are several nodes, all-4k and so on over all of them. The configuration declares more.
- * The set never changes while the broker runs. The next one may find another configuration, so
- * records of buffers refer to a pool by a number that the ledger remembers with its name. A pool
- * that has gone, or is another one now, goes on as a *retired* one as long as it has buffers: it is
- * shown and charged, and nobody can allocate from it.
+ * A pool is a view on the budgets of its nodes: a kind of page, a placement, and perhaps a cap of its own. So pools
+ * may overlap, and the sum is exact at every node however buffers were asked for (I5).
+ *
+ * Each machine has some pools by itself: node0-4k, node0-thp, node0-2m, ... and, where there are several nodes, all-4k
+ * and so on over all of them. The configuration declares more. The set never changes while the broker runs. The next
+ * broker may find another configuration, so records of buffers refer to a pool by a number that the ledger remembers
+ * with its name. A pool that has gone or changed goes on as a *retired* one as long as it has buffers: it is shown and
+ * charged, and nobody can allocate from it.
  */
 #pragma once
 
@@ -57,7 +56,7 @@ struct pool_config {
 
 struct pools_config {
     struct pool_capacity capacity; /* of every node, for base pages and THP; not set = 50 % */
-    bool base_pages; /* whoever does not name pages gets base pages, however much he asks for */
+    bool base_pages; /* a request that does not name pages gets base pages, however large it is */
     struct pool_capacity stock;      /* of the pools that are not declared, as theirs */
     struct pool_capacity huge_stock; /* likewise, of those of hugetlb pages */
     const struct pool_config *pools;
@@ -127,23 +126,22 @@ struct pool *pools_by_name(struct pools *pools, const char *name);
 
 /* ---- in the ledger: pool_record.c ------------------------------------------------------------------------ */
 
-/* Gives each pool its number, that of its record or a fresh one, and adds those that are only in records, as retired
- * ones. To be called before any pool is charged. Until then numbers are indexes. 0 or a negative errno. */
+/* Gives each pool the number of its record or a fresh one, and adds those that are only in records as retired ones.
+ * Must be called before any pool is charged; until then numbers are indexes. 0 or a negative errno. */
 int pools_recover(struct pools *pools, struct ledger *ledger);
-/* All that exists is charged: retired pools without buffers go. */
+/* Must be called when all that exists is charged: frees retired pools without buffers. */
 void pools_recovered(struct pools *pools);
-/* The records go; afterwards the set is as without a ledger. */
+/* Frees the records; afterwards the set is as without a ledger. */
 void pools_forget(struct pools *pools);
-/* Records that make no sense. */
+/* How many records make no sense. */
 uint64_t pools_quarantined(const struct pools *pools);
 /* NULL if there is none. */
 struct pool *pools_numbered(const struct pools *pools, uint32_t number);
 
 /*
- * The pool that a request means. By name; or, without one: of base pages unless it says
- * otherwise, of the one node that it names, or over all nodes if it names none, several or only a
- * preference. NO_SUCH_POOL, NO_SUCH_NODE, INVALID_ARGUMENT (a request that contradicts the pool
- * it names).
+ * Finds the pool of a request by its name. A request without a name means base pages unless it says otherwise, and
+ * the one node that it names, or all nodes if it names none, several or only a preference. NO_SUCH_POOL, NO_SUCH_NODE,
+ * INVALID_ARGUMENT (the request contradicts the pool it names).
  */
 int pools_find(struct pools *pools, const struct pool_request *request, struct pool **ret,
                struct problem *problem);
@@ -166,15 +164,15 @@ int pools_choose(struct pools *pools, const struct pool_request *request, uint32
                  struct pool_choice *ret, struct problem *problem);
 
 /*
- * Which of the nodes that a placement permits comes first is the same everywhere: the caller's own node, then the
- * others by their distance from it, those with processors before memory-only ones that are as far. PREFERRED and LOCAL
- * take the nodes that are named first, and then those of the pool that are not; if one alone was named, these by their
- * distance from that. Where nobody tells the caller's node it is taken to be the first that is named, or if none is,
- * the one with processors that has most room. The parts of INTERLEAVE and SPLIT go to the nodes as they are named.
+ * The nodes that a placement permits have the same order everywhere: the caller's own node, then the others by their
+ * distance from it, those with processors before memory-only ones that are as far. PREFERRED and LOCAL take the named
+ * nodes first, then the others of the pool; if one node alone was named, these by their distance from it. An unknown
+ * caller's node is taken to be the first named one, or without one the node with processors that has most memory free.
+ * The parts of INTERLEAVE and SPLIT go to the nodes as they are named.
  *
- * Placement comes before readiness: stock on a near node is given back for a buffer that belongs there, before this
- * goes to a farther one, and what is in stock on a farther one waits for those who belong there. What is on its way
- * back to a near node is not waited for, where a farther one has room: that may take long.
+ * Placement comes before speed: stock on a near node is given back for a buffer that belongs there before the buffer
+ * goes to a farther node, and stock on a farther node waits for requests that belong there. Memory that is being
+ * reclaimed on a near node is not waited for where a farther one has some free, since that may take long.
  */
 
 /*
@@ -186,10 +184,10 @@ int pools_choose(struct pools *pools, const struct pool_request *request, uint32
 int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, enum tally_state taken,
               struct plan *ret, struct problem *problem);
 
-/* How far down in that order the last of the plan's nodes is; 0 = all of it is on the first. */
+/* The place of the plan's last node in that order; 0 = all of the plan is on the first node. */
 uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, const struct plan *plan);
 
-/* A new buffer, all or nothing, for the pool and every node of the plan. POOL_FULL if others were faster. */
+/* Charges a new buffer to the pool and every node of the plan, or nothing. POOL_FULL if others were faster. */
 int pool_charge(struct pool *pool, const struct plan *plan, enum tally_state to, struct problem *problem);
 /* A buffer that exists goes from one state to the other. It is never refused, even over the capacity. */
 void pool_shift(struct pool *pool, const struct plan *plan, enum tally_state from, enum tally_state to);
@@ -199,7 +197,7 @@ void pool_lower(struct pool *pool, uint32_t node, enum tally_state from, uint64_
 /* The most stock that it may have; 0 = none. */
 uint64_t pool_most_stock(const struct pool *pool);
 
-/* Kept for a buffer that is on its way to a node and charged where it still is: what it needs there besides. */
+/* What a buffer that moves to a node needs there, while it is still charged where it is. */
 struct pool_demand {
     struct pool *pool;
     uint32_t node;
@@ -210,30 +208,30 @@ struct pool_demand {
 /* POOL_FULL. */
 int pool_reserve(const struct pool_demand *demand, struct problem *problem);
 void pool_unreserve(const struct pool_demand *demand);
-/* Is it not there now, but would be if all were free that is reclaiming? */
+/* Is it not free now, but would be once all is free that is reclaiming? */
 bool pool_can_reserve_soon(const struct pool_demand *demand);
 
 /* Is anything reclaiming, or in stock, that a buffer of this pool could have? */
 bool pool_is_reclaiming(const struct pool *pool);
 /* Would a buffer have a place if all were free that is reclaiming or in stock? */
 bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint64_t size);
-/* How large could one buffer be then, placed as the pool has it; and how much could several have together? */
+/* The size of the largest buffer that would fit then, placed as the pool has it; and of several together. */
 uint64_t pool_largest_soon(struct pool *pool);
 uint64_t pool_available_soon(const struct pool *pool);
 
-/* What the pool and its nodes could give out now, stock included, and could give out at most, over all its nodes. */
+/* What the pool and its nodes could give out now, stock included; and at most. */
 uint64_t pool_available(const struct pool *pool);
 uint64_t pool_capacity(const struct pool *pool);
 
 /* The budget of base pages and THP of a node; NULL if there is none. */
 const struct budget *pools_node_budget(const struct pools *pools, uint32_t node);
-/* The one that this pool's pages on a node are charged to, whether it is a node of the pool or not. */
+/* The budget that this pool's pages on a node are charged to, whether it is a node of the pool or not. */
 const struct budget *pool_node_budget(const struct pool *pool, uint32_t node);
 bool pool_has_node(const struct pool *pool, uint32_t node);
 
-/* Whoever does not ask for pages gets base pages from now on, or as suits the size. */
+/* A request that names no pages gets base pages from now on, or pages by its size. */
 void pools_set_base_pages(struct pools *pools, bool base_pages);
 
-/* Asks again how many huge pages there may be, which pools_choose() does as well from time to time. Buffers stay
- * charged even if that is less than they have. */
+/* Asks again how many huge pages there may be, as pools_choose() does from time to time. Buffers stay charged even if
+ * they have more. */
 void pools_refresh(struct pools *pools);

@@ -7,8 +7,8 @@
  *      old image                size, and up to the next multiple of 8
  *      size again               8     so that it can be read from its end
  *
- * How many bytes of it count is a word of the ledger's header. It is raised when an entry is complete and before its
- * record is written, so whoever finds it finds complete entries.
+ * A word of the ledger's header says how many bytes of it count. It is raised when an entry is complete and before its
+ * record is written, so every entry that it counts is complete.
  */
 #pragma once
 
@@ -32,5 +32,6 @@ int journal_init(struct journal *journal);
 /* 0, or a negative errno: then nothing is logged. */
 int journal_log(struct journal *journal, const void *at, size_t size);
 
-/* Puts all old images back, the last one first. False: an entry makes no sense, and what is before it was left. */
+/* Puts all old images back, the last one first. False: an entry makes no sense, and those before it were not put back.
+ * */
 bool journal_take_back(struct journal *journal);

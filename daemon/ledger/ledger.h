@@ -3,18 +3,18 @@
  * The ledger: one memfd that holds every record of the broker, and outlives it.
  *
  * It is mapped into one large reservation of addresses, so a record stays where it is however the ledger grows,
- * and it is divided into extents of 64 KiB, each of records of one kind. It grows by fallocate first: memory that
- * is not there is found out by an error there and never by a signal later. Growing is the only thing that costs
- * system calls, and it happens once in a thousand records.
+ * and it is divided into extents of 64 KiB, each of records of one kind. It grows by fallocate first, so that missing
+ * memory is an error there and never a signal later. Only growing costs system calls, and it happens once in a thousand
+ * records.
  *
- * Records are changed in *changes*: everything that is written from one ledger_commit() to the next. A broker that
- * dies in the middle of one leaves the ledger to another, which takes it back; so a change happened wholly or not at
- * all, however many records it is about. Before anything is written over, ledger_log() puts what is there into the
- * journal, a part of the same memfd; committing forgets the journal with one store. The stores of a process that is
- * killed are not lost, so their order is all that this needs, and no system call.
+ * Records are changed in *changes*: everything that is written from one ledger_commit() to the next. When a broker dies
+ * in the middle of a change, the next one takes it back; so a change happens wholly or not at all, however many records
+ * it is about. Before a record is overwritten, ledger_log() copies it into the journal, a part of the same memfd;
+ * committing empties the journal with one store. The stores of a process that is killed are not lost, so their order is
+ * enough, and no system call is needed.
  *
- * The header says all that a later broker must know to read it. Its first part never changes and has a checksum.
- * Of what is in the records see records.h; tables of one kind are in table.h.
+ * The header says all that a later broker must know to read the ledger. Its first part never changes and has a
+ * checksum. records.h has the records, and table.h the tables of one kind.
  */
 #pragma once
 
@@ -85,8 +85,8 @@ enum {
     LEDGER_E_DAMAGED, /* no ledger, or its header is not sound */
 };
 
-/* What another broker left: its last change is taken back if it was not committed. Takes the descriptor on success. 0,
- * LEDGER_E_*, or a negative errno. */
+/* Adopts what another broker left, and takes its last change back if that was not committed. Takes the descriptor on
+ * success. 0, LEDGER_E_*, or a negative errno. */
 int ledger_adopt(struct ledger **ret, int fd);
 
 /* The tables must be gone. The memory goes with the last descriptor. */
@@ -97,22 +97,22 @@ DEFINE_CLEANUP(struct ledger *, ledger_free);
 int ledger_fd(const struct ledger *ledger);
 const struct ledger_header *ledger_header(const struct ledger *ledger);
 uint32_t ledger_broker_id(const struct ledger *ledger);
-/* From now on it is for brokers that know this feature, even if the change is not committed. */
+/* Only brokers that know this feature can read it from now on, even if the change is not committed. */
 void ledger_need(struct ledger *ledger, uint64_t feature);
 /* No record may have an address. */
 void ledger_set_arena(struct ledger *ledger, uint64_t base, uint64_t size);
 
-/* Was this id ever given out? What was and is not found has ended (STALE rather than NO_SUCH_ID). */
+/* Was this id ever given out? An object whose id was, and that is not found, has ended (STALE, not NO_SUCH_ID). */
 bool ledger_id_was_given(const struct ledger *ledger, uint64_t id);
-/* A fresh one. Not taken back. */
+/* A fresh id, which is not taken back with a change. */
 uint64_t ledger_take_id(struct ledger *ledger);
 
 /* ---- changes -------------------------------------------------------------------------------------------- */
 
-/* What is there now is what it will be again if the change is not committed. If there is no memory to remember it
- * by, the broker ends here and the next one takes the change back. */
+/* Saves these bytes, to be put back if the change is not committed. Without memory for that the broker ends here, and
+ * the next one takes the change back. */
 void ledger_log(struct ledger *ledger, const void *at, size_t size);
-/* What was changed so far stays. */
+/* Makes what was changed so far permanent. */
 void ledger_commit(struct ledger *ledger);
 /* Is there anything to commit? */
 bool ledger_is_changed(const struct ledger *ledger);

@@ -2,10 +2,10 @@
 /*
  * The broker's whole state, as it lies in the ledger.
  *
- * What is not in these structs the broker forgets when it dies: connections, lists and indexes are made anew from
- * them, and descriptors come back from the keeper by the records' ids. So they have fixed sizes and fixed layouts,
- * refer to each other by id, and hold neither pointers nor descriptors. A change of layout here is a new version of
- * the ledger (ledger.h).
+ * The broker forgets what is not in these structs when it dies: connections, lists and indexes are made anew from them,
+ * and descriptors come back from the keeper by the records' ids. So they have fixed sizes and fixed layouts, refer to
+ * each other by id, and hold neither pointers nor descriptors. A change of layout is a new version of the ledger
+ * (ledger.h).
  *
  * Times are milliseconds of the wall clock where a name ends in _ms, deadlines of base/clock.h where it ends in
  * _at. Numbers that also travel on the wire are those of memoryd.proto.
@@ -169,7 +169,7 @@ struct pool_record {
     uint8_t node[64];
 };
 
-/* A request of a session, by its sequence: the reply, for when it is asked for again. INTENT: at work. */
+/* The reply to a request of a session, by its sequence, for repeats of the request. INTENT while it is at work. */
 struct kept_record {
     struct record head;
     uint64_t session;

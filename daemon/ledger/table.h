@@ -2,16 +2,15 @@
 /*
  * A table: all records of one kind, and beside each record what the broker remembers of it in its own memory.
  *
- * That volatile part, the *object*, has the same slot as its record. It comes and goes with it, so it needs no
- * allocation of its own, and a walk over the records meets the objects. Neither ever moves. An object begins with
- * the pointer to its record; that of an indexed table goes on with a tree link, by which table_find() finds it
- * by the record's id:
+ * That volatile part, the *object*, has the same slot as its record. It comes and goes with the record, so it needs no
+ * allocation of its own, and a walk over the records meets the objects. Neither ever moves. An object begins with the
+ * pointer to its record; in an indexed table a tree link follows, by which table_find() finds it by the record's id:
  *
  *     struct buffer { OBJECT(struct buffer_record); ... };      buffer->record->size
  *     struct hold { OBJECT_UNINDEXED(struct hold_record); ... };
  *
- * `record` is for reading. Whoever writes gets a pointer for that from record_change(), which remembers what is there
- * for the case that the change does not come to its end (ledger.h).
+ * `record` is for reading. record_change() returns a pointer to write by, and saves the record in case the change does
+ * not come to its end (ledger.h).
  *
  * A tree and not a hash table: it takes less memory for each, cannot fail, and its worst case is good.
  */
@@ -83,14 +82,13 @@ enum table_verdict {
     TABLE_QUARANTINE, /* it is not sound */
 };
 
-/* Looks at a record that is sound as far as a table can tell; its object is zeroed but for the pointer. Of one that is
- * for the quarantine it says why, in a few words. */
+/* Judges a record that is sound as far as a table can tell; its object is zeroed but for the pointer. Says in a few
+ * words why a record goes into quarantine. */
 typedef enum table_verdict table_recover_fn(void *userdata, void *object, const char **why);
 
 /*
- * After table_init() on an adopted ledger: takes over the records that are there. INTENT ones are dropped, unless the
- * table keeps them. Each of the others is shown to `fn`, once, and is in the index by then; NULL = all are kept. 0 or a
- * negative errno.
+ * Takes over the records of an adopted ledger, after table_init(). INTENT ones are dropped, unless the table keeps
+ * them. `fn` judges each of the others once, which is in the index by then; NULL = all are kept. 0 or a negative errno.
  */
 int table_recover(struct table *table, table_recover_fn *fn, void *userdata);
 /* The next record in quarantine, from slot *cursor on, which is then behind it; NULL: that was the last. */
@@ -104,8 +102,8 @@ void table_free(struct table *table, void *object);
 /* The object of this id, INTENT or LIVE; NULL if there is none. Only of an indexed table. O(log n). */
 void *table_find(const struct table *table, uint64_t id);
 
-/* The same, and sooner if it is `near` or a neighbour of that by id: for what is asked for in about the order in which
- * it was made. `near` may be NULL. */
+/* The same, and faster if the object is `near` or its neighbour by id, which suits a search in about the order in which
+ * objects were made. `near` may be NULL. */
 void *table_find_near(const struct table *table, void *near, uint64_t id);
 
 /* The object of the lowest id, which is the oldest, INTENT or LIVE; NULL if there is none. Only of an indexed table. */
@@ -119,7 +117,7 @@ void *table_oldest(const struct table *table);
  */
 void *table_next(const struct table *table, uint64_t *cursor, unsigned *budget);
 
-/* Where a walk meets this object: it has been met when the cursor is greater. */
+/* Where a walk meets this object: the walk has met it when the cursor is greater. */
 uint64_t table_slot(const struct table *table, const void *object);
 
 static inline uint64_t table_count(const struct table *table)
@@ -146,10 +144,10 @@ static inline bool record_is_live(const struct record *record)
     return atomic_load_explicit(&record->state, memory_order_acquire) == RECORD_LIVE;
 }
 
-/* Remembers the old image; for the macros below. */
+/* Saves the old image; for the macros below. */
 void table_log(const struct table *table, const void *object);
 
-/* A pointer to write by, until the change ends; what is there now is remembered. */
+/* Saves the record and returns a pointer to write by until the change ends. */
 #define record_change(table, object_) (table_log((table), (object_)), (object_)->writable)
 /* The same for what was allocated in this very change. */
 #define record_fresh(object_) ((object_)->writable)

@@ -2,12 +2,11 @@
 /*
  * What is done with T, the one description of a buffer (commit.h).
  *
- * What leaves the broker is re-opened from T with just the access that is granted, so that the
- * kernel enforces it (I2) and so that the broker can ask whether anybody has the memory open or
- * mapped: a write lease on T is granted only if there is no other description (I4). Functions
- * that take as long as the buffer is large say so; the rest is for the loop. The process must
- * ignore SIGIO: somebody who opens the file in the instant of the test breaks the lease, which
- * sends one.
+ * What leaves the broker is re-opened from T with just the access that is granted, so that the kernel enforces it (I2).
+ * It is also how the broker learns whether anybody has the memory open or mapped: a write lease on T is granted only if
+ * there is no other description (I4). "Slow" functions take the longer the larger the buffer is; the others may run on
+ * the loop. The process must ignore SIGIO: opening the file in the instant of the test breaks the lease, which sends
+ * one.
  */
 #pragma once
 
@@ -31,7 +30,7 @@ struct handle_identity {
  * NO_MEMORY. */
 int handle_reopen(int t, bool writable, int *ret_fd, struct problem *problem);
 
-/* Was it opened so? */
+/* Was the description opened for writing? */
 bool handle_is_writable(int t);
 
 /* One more descriptor of the very same description. 0, NO_DESCRIPTORS. */
@@ -44,24 +43,24 @@ int handle_sole(int t, bool *ret_sole, struct problem *problem);
  * (made without). */
 int handle_publish(int t, bool future_only, struct problem *problem);
 
-/* Slow: gives the pages of a range back, in slices; length 0 = to the end. The rest stays if
- * *cancel becomes true (may be NULL). 0, PUBLISHED, NOT_SUPPORTED, TIMED_OUT (cancelled). */
+/* Slow: gives the pages of a range back, in slices; length 0 = to the end. The rest stays if *cancel becomes true (may
+ * be NULL). 0, PUBLISHED, NOT_SUPPORTED, TIMED_OUT (cancelled). */
 int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *cancel,
                    struct problem *problem);
 
 /* 0 or a negative errno. */
 int handle_identity(int t, struct handle_identity *ret);
 
-/* What the kernel says of a descriptor of any kind, while a broker starts. On any thread. */
+/* What the kernel says of a descriptor of any kind. It is asked on any thread while a broker starts. */
 struct handle_probe {
-    int seals; /* -1: it is none of a file of memory, and nothing else was asked */
+    int seals; /* -1: the file has no seals, and nothing else was asked */
     bool identified;
     struct handle_identity identity;
 };
 void handle_probe(int fd, struct handle_probe *ret);
 
-/* Was that seen of the T that commit.h made, with this identity (of its mode, only the rights)? And has it been
- * published since? */
+/* Is this of a T that commit.h made, with this identity (of the mode only the permissions)? And has it been published
+ * since? */
 bool handle_is_ours(const struct handle_probe *probe, const struct handle_identity *identity, bool publishable,
                     bool *ret_published, bool *ret_future_only);
 
@@ -71,6 +70,6 @@ bool handle_is_ours(const struct handle_probe *probe, const struct handle_identi
 int handle_adoptable(int fd, struct handle_identity *ret, struct problem *problem);
 
 /* Could this descriptor of a stranger be one of our buffers (a memfd of this user)? It must still
- * be looked up by its inode and proven by watch_is(). Safe for any kind of descriptor; *ret and
- * *ret_writable only if true. */
+ * be looked up by its inode and proven by watch_is(). Safe for any kind of descriptor; *ret and *ret_writable are set
+ * only if true. */
 bool handle_is_candidate(int fd, uid_t uid, struct handle_identity *ret, bool *ret_writable);

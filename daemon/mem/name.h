@@ -2,9 +2,9 @@
 /*
  * Names: what keeps a buffer when nobody holds it, and lets others find it.
  *
- * Each user has a namespace of his own; "a/b" is in that of whoever says it, "uid:1000/a/b" in another's. A name
- * looks like a path and is none: parts are not directories, and the only use of the form is that people can read
- * it. They are in a tree, since clients choose them and could choose such that a hash table degenerates.
+ * Each user has a namespace: "a/b" is in the speaker's own, "uid:1000/a/b" in another's. A name looks like a path,
+ * which people can read, but its parts are no directories. Names are in a tree, since clients choose them and could
+ * make a hash table degenerate.
  */
 #pragma once
 
@@ -60,9 +60,9 @@ struct name_key {
  * slash at either end. `uid` is the speaker's. 0 or BAD_NAME, saying what is wrong. */
 int name_parse(const char *text, uid_t uid, struct name_key *ret, struct problem *problem);
 
-/* Room for any name with "uid:N/" before it, and a NUL. */
+/* Any name with "uid:N/" before it, and a NUL. */
 #define NAME_TEXT_SIZE (MEMORYD_NAME_MAX + 16)
-/* As `uid` must say it: with "uid:N/" before it if it is another's. */
+/* Writes it as `uid` must say it: with "uid:N/" before it if it is another's. */
 void name_text(const struct name *name, uid_t uid, char text[static NAME_TEXT_SIZE]);
 
 struct name_new_args {
@@ -83,7 +83,8 @@ void names_deinit(struct names *names);
 
 /* INTENT; commit its record when the rest is done. NAME_EXISTS, LIMIT, NO_MEMORY. */
 int name_new(struct names *names, const struct name_new_args *args, struct name **ret, struct problem *problem);
-/* Makes one of its record again (table.h). `buffer` is NULL if it is gone, `in_session` if the binder's session is. */
+/* Makes a name of its record again (table.h). `buffer` is NULL if it is gone, `in_session` if its binder's session
+ * is. */
 enum table_verdict name_recover(struct names *names, struct name *name, struct buffer *buffer,
                                 struct account *account, struct list *in_session, const char **why);
 struct name *name_free(struct name *name);
@@ -95,6 +96,6 @@ void name_leave_session(struct name *name);
 struct name *names_find(const struct names *names, const struct name_key *key);
 struct name *names_find_id(const struct names *names, uint64_t id);
 
-/* What this process may have by the name: the owner's user and administrators everything, then what was granted to
- * its group and to all. 0 = it may not even look. */
+/* The rights that this process may have by the name: all for the owner's user and administrators, else those granted to
+ * its group and to everybody. 0 = it may not even know of it. */
 uint32_t name_rights(const struct name *name, const struct peer *peer, bool administrator);

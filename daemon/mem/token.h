@@ -9,15 +9,14 @@
  *      8   8   serial: the id of its record
  *     16  16   secret, random
  *
- * Numbers are little-endian. The serial only finds the record; it is the secret that opens, and it is compared in
- * constant time before anything else about the token is looked at. So whoever has only guessed a serial learns
- * whether it is of a token that lives or lived recently (REJECTED), or of something else (STALE if that id was
- * given out, REJECTED if not), and nothing of the buffer, the terms, or how a token ended. That is what counting
- * serials says anyway.
+ * Numbers are little-endian. The serial only finds the record; the secret opens, and is compared in constant time
+ * before anything else about the token is examined. So a guessed serial tells whether it is of a token that lives or
+ * lived recently (REJECTED) or of something else (STALE if that id was given out, REJECTED if not), as counting does
+ * anyway, and nothing of the buffer, the terms, or how a token ended.
  *
- * What ended is remembered for a while, with its secret, so that its bearer is told why, by a later broker too: the
- * last TOKENS_REMEMBERED of them. Those of a buffer that ended, and older ones, are STALE; from the moment on that its
- * life is over, though it may take a while until all of many are gone.
+ * The last TOKENS_REMEMBERED tokens that ended are remembered with their secrets, so that their bearers are told why,
+ * by a later broker too. Older ones are STALE, and so are those of a buffer from the moment that its life is over,
+ * though it may take a while until all of many are gone.
  */
 #pragma once
 
@@ -59,7 +58,7 @@ struct tokens {
     struct table table;
     uint32_t broker_id;
     struct keeping_token_tree keeping; /* by buffer and maker */
-    struct table ended; /* at most TOKENS_REMEMBERED: the oldest makes room for the next */
+    struct table ended; /* at most TOKENS_REMEMBERED: the next one replaces the oldest */
     struct ended_token_tree ended_by_serial;
 };
 
@@ -99,10 +98,11 @@ void tokens_forget_ended(struct tokens *tokens);
 
 /* INTENT; commit its record when the rest is done. 0, LIMIT, NO_MEMORY, or a negative errno. */
 int token_new(struct tokens *tokens, const struct token_args *args, struct token **ret, struct problem *problem);
-/* Makes one of its record again (table.h). `buffer` is NULL if it is gone, `in_session` if the maker's session is. */
+/* Makes a token of its record again (table.h). `buffer` is NULL if it is gone, `in_session` if its maker's session
+ * is. */
 enum table_verdict token_recover(struct tokens *tokens, struct token *token, struct buffer *buffer,
                                  struct account *account, struct list *in_session, const char **why);
-/* Leaves nothing behind: for half-built ones, and when the buffer ends. NULL is fine. */
+/* Leaves nothing behind, for a half-built token, or when its buffer ends. NULL is fine. */
 struct token *token_free(struct token *token);
 DEFINE_CLEANUP(struct token *, token_free);
 /* Ends it for a reason that its bearer is told: TOKEN_EXHAUSTED, TOKEN_REVOKED. */
@@ -120,14 +120,13 @@ void token_write(const struct token *token, uint8_t wire[static MEMORYD_TOKEN_SI
  */
 int tokens_check(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE],
                  const struct peer *bearer, uint64_t now, struct token **ret, struct problem *problem);
-/* The same without asking whether the process may: for who revokes it. */
+/* The same without asking whether the process may, for revoking it. */
 int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE], struct token **ret,
                     struct problem *problem);
-/* Takes one use from it. False: that was the last one, and the caller ends it (TOKEN_EXHAUSTED) when the open is
- * done. */
+/* Takes one use from it. False: it was the last one, and the caller ends the token (TOKEN_EXHAUSTED) after the open. */
 bool token_use(struct token *token);
 
-/* Of those that keep this buffer, one made by the lowest uid from `from` on; NULL if there is none. O(log n). */
+/* A token that keeps this buffer, of the lowest maker's uid from `from` on; NULL if there is none. O(log n). */
 struct token *tokens_keeping(const struct tokens *tokens, const struct buffer *buffer, uid_t from);
-/* LIVE, and of a buffer whose life is not over; NULL if there is none. */
+/* A LIVE token of a buffer whose life is not over; NULL if there is none. */
 struct token *tokens_find(const struct tokens *tokens, uint64_t serial);

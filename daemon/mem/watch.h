@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel tells when somebody lets go of a buffer: one inotify instance for all of them.
+ * One inotify instance reports when somebody lets go of a buffer.
  *
- * An event WATCH_CLOSED means that the last descriptor and mapping of some description of the
- * file is gone, whoever had it and however he ended; the broker then asks handle_sole() again.
- * WATCH_GONE: the inode itself is gone, and with it the last page. A watch is also a name for an
- * inode that cannot be forged: watching the same inode again gives the same number, and
- * watch_is() proves with that that a stranger's descriptor is of the very buffer.
+ * WATCH_CLOSED means that the last descriptor and mapping of some description of the file are gone, whoever had them
+ * and however they ended; the broker then asks handle_sole() again. WATCH_GONE means that the inode is gone, and with
+ * it the last page. A watch is also a name for an inode that cannot be forged: watching the same inode again gives the
+ * same number, by which watch_is() proves that a stranger's descriptor is of this very buffer.
  */
 #pragma once
 
@@ -30,20 +29,20 @@ typedef void watch_fn(void *userdata, int wd, enum watch_event event);
 
 /* 0 or a negative errno. */
 int watch_init(struct watch *watch);
-/* With the instance that another broker had, and all its watches. Takes the descriptor, unless it is of something else:
- * false then. */
+/* Takes over the inotify instance of another broker, with all its watches. False: the descriptor is of something else,
+ * and stays the caller's. */
 bool watch_adopt(struct watch *watch, int fd);
 void watch_deinit(struct watch *watch);
 
 /* Watch numbers are not used again soon. The same file gives the same number. 0, LIMIT,
  * NO_MEMORY. */
 int watch_add(struct watch *watch, int fd, int *ret_wd, struct problem *problem);
-/* Nothing happens if the watch has ended by itself. */
+/* The watch may have ended by itself. */
 void watch_remove(struct watch *watch, int wd);
 
 /* Is fd a descriptor of the very inode that wd watches? Safe for any kind of descriptor. */
 bool watch_is(struct watch *watch, int fd, int wd);
 
-/* Hands a bounded number of events to fn, numbers that nobody knows (any more) included. The
- * descriptor stays readable if there are more. 0 or a negative errno. */
+/* Calls fn for a bounded number of events, those of unknown or former watches included. The descriptor stays readable
+ * if there are more. 0 or a negative errno. */
 int watch_read(struct watch *watch, watch_fn *fn, void *userdata);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proof of I5: sums made from the records alone, beside those that are kept.
+ * The proof of I5: sums are made from the records alone and compared with those that are kept.
  */
 #include "broker/check.h"
 
@@ -64,7 +64,7 @@ static int compare_accounts(struct account_sum *a, struct account_sum *b)
 
 TREE_GENERATE(account_sums, account_sum, link, compare_accounts)
 
-/* What was kept by a user or session that is not network traffic: that comes and goes without records. */
+/* The slots that have records. Network traffic comes and goes without. */
 static const enum account_slot recorded[] = {
     ACCOUNT_BYTES, ACCOUNT_BUFFERS, ACCOUNT_TOKENS, ACCOUNT_RESERVATIONS, ACCOUNT_ADDRESSES,
     ACCOUNT_SESSIONS, ACCOUNT_NAMES,
@@ -88,7 +88,7 @@ __attribute__((format(printf, 2, 3))) static void check_fault(struct check *chec
     va_end(arguments);
 }
 
-/* No fault of the sums: what is damaged is in none. */
+/* It is no fault of the sums: damaged records are in none. */
 static void tell_of_quarantine(struct check *check)
 {
     uint64_t n = quarantined_records(check->broker);
@@ -119,7 +119,7 @@ static struct account_sum *sum_of(struct check *check, struct account *account)
     return sum;
 }
 
-/* Wraps where something is taken off before it was added on by a later visit; the end result is exact. */
+/* The sum wraps where something is taken off before a later visit adds it; the result is exact. */
 static void sum_add(uint64_t *sum, uint64_t amount, int sign)
 {
     *sum = sign > 0 ? *sum + amount : *sum - amount;
@@ -228,7 +228,7 @@ static uint32_t list_length(const struct list *list)
     return n;
 }
 
-/* One that is in stock costs nobody anything, or the user that it is earmarked for. */
+/* A buffer in stock costs nobody anything, or the user that it is earmarked for. */
 static bool is_charged(const struct buffer *buffer)
 {
     const struct buffer_record *record = buffer->record;
@@ -258,7 +258,7 @@ static void check_buffer(struct check *check, const void *object)
             check_fault(check, "session %llu does not know its hold on buffer %llu",
                   (unsigned long long)hold->record->session, id);
     }
-    /* a token keeps nothing any more that is over, and it may take a while until it is gone */
+    /* a token keeps no buffer whose life is over, and it may take a while until it is gone */
     if (buffer_is_over(buffer) ? buffer->n_holds || buffer->n_names
                                : (record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
         check_fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id,
@@ -384,7 +384,7 @@ static void compare_accounts_all(struct check *check)
     }
 }
 
-/* Those that are moved now are charged where they are, and have room where they go. */
+/* Buffers that are being moved are charged where they are, and have reserved what they need where they go. */
 static void add_moves(struct check *check)
 {
     list_for_each_entry(move, &check->broker->moves, struct move, link)

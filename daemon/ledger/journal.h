@@ -32,6 +32,5 @@ int journal_init(struct journal *journal);
 /* 0, or a negative errno: then nothing is logged. */
 int journal_log(struct journal *journal, const void *at, size_t size);
 
-/* Puts all old images back, the last one first. False: an entry makes no sense, and those before it were not put back.
- * */
+/* Puts all old images back, the last one first. False: an entry makes no sense, and those before it stay. */
 bool journal_take_back(struct journal *journal);

@@ -100,7 +100,7 @@ static int buffer_take_home(struct buffers *buffers, struct buffer *buffer, cons
     uint64_t alignment = args->alignment > pool->granule ? args->alignment : pool->granule;
     uint64_t bytes = buffer->record->bytes;
 
-    /* transparent ones are mapped as what they are only where address and offset agree */
+    /* transparent huge pages are mapped as huge ones only where address and offset agree */
     if (!args->address && pool->pages == PAGES_THP && bytes >= pool->page_size && alignment < pool->page_size)
         alignment = pool->page_size;
     return arena_take(buffers->arena, &buffer->home, bytes, alignment, args->address, problem);
@@ -406,7 +406,7 @@ void buffer_set_watch(struct buffers *buffers, struct buffer *buffer, int wd)
         record_change(&buffers->table, buffer)->watch = wd;
     if (wd < 0)
         return;
-    /* the kernel gives a number again only when its watch has ended, so whoever has it is out of date */
+    /* the kernel gives a number again only when its watch has ended, so any other buffer with it is out of date */
     while ((other = buffer_index_watch(buffers, buffer, NULL)))
         buffer_set_watch(buffers, other, -1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers that another broker left: of each record it is asked whether it makes sense, whether its inode and its
- * address are its own, and whether its memory is there and as it was made. Only then it is a buffer again, and charged.
+ * Recovery of the buffers that another broker left. A record becomes a buffer again, and is charged, only if it makes
+ * sense, its inode and its address are its own, and its memory exists and is as it was made.
  */
 #include "base/cleanup.h"
 #include "mem/buffer_index.h"
@@ -29,7 +29,7 @@ static bool is_record_sound(const struct buffer_record *record, const struct poo
            record->node < TOPOLOGY_NODES_MAX;
 }
 
-/* Whose it is fits to its state, and what is nobody's has nothing that only users can have given it. */
+/* The owner fits the state, and an unowned buffer has nothing that only a user can have given it. */
 static bool is_owner_sound(const struct buffer_record *record)
 {
     const uint32_t flags = BUFFER_PUBLISHABLE | BUFFER_VERIFIED | BUFFER_STRICT;
@@ -69,7 +69,7 @@ static bool is_plan_sound(const struct buffers *buffers, const struct buffer_rec
     return bytes == record->bytes;
 }
 
-/* Takes T, if it is the one that was adopted. Its size is its maker's, who may have changed it meanwhile, even to 0. */
+/* Takes T, if it is the one that was adopted. Its maker may have changed its size meanwhile, even to 0. */
 static bool find_foreign(struct buffer *buffer, const struct buffer_found *found)
 {
     const struct buffer_record *record = buffer->record;
@@ -115,7 +115,7 @@ static bool find_memory(struct buffers *buffers, struct buffer *buffer, const st
     return true;
 }
 
-/* At the address that it had. One whose reservation is gone has it for itself. */
+/* Takes the address that it had; as its own if its reservation is gone. */
 static bool find_home(struct buffers *buffers, struct buffer *buffer)
 {
     const struct buffer_record *record = buffer->record;
@@ -172,7 +172,7 @@ static bool is_recoverable(const struct buffers *buffers, const struct buffer *b
 static bool find_again(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
                        const char **why)
 {
-    *why = "its address is another one's, or none";
+    *why = "its address belongs to another buffer, or is none";
     if (!find_home(buffers, buffer))
         return false;
     *why = "its memory is missing, or is not as it was made";
@@ -194,7 +194,7 @@ enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer
     *why = "its figures make no sense";
     if (!is_recoverable(buffers, buffer, &plan_object))
         return TABLE_QUARANTINE;
-    *why = "another one has its memory";
+    *why = "another buffer has its memory";
     if (!foreign && buffer_index_inode(buffers, buffer, near && !buffer_is_foreign(near) ? near : NULL))
         return TABLE_QUARANTINE;
     if (!find_again(buffers, buffer, found, why)) {

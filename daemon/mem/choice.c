@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pages an allocation gets that names none: see pools_choose() in pool.h.
+ * The pages of an allocation that names none: see pools_choose() in pool.h.
  *
- * A huge page saves its user five hundred faults and as many entries of the TLB, so whoever asks for enough gets them
- * without being asked. What he must not notice is a price: memory that rounding up wastes, a node other than the one
- * he would have got, or that there are no such pages left. So huge pages that were reserved are a candidate only where
+ * A huge page saves its user five hundred faults and as many entries of the TLB, so large allocations get them without
+ * asking. That must have no price: no memory wasted by rounding up, no other node than without them, and no failure
+ * because no such pages are left. So huge pages that were reserved are a candidate only where
  * none of that can be, and behind them there is always a pool of the ordinary budget.
  */
 
@@ -16,7 +16,7 @@
 
 /* Below it huge pages that were reserved are too scarce. */
 #define RESERVED_MIN (UINT64_C(4) << 20)
-/* An administrator who allows more of them need not wait longer than this. */
+/* If an administrator allows more of them, that is known after this time. */
 #define REFRESH_NS NSEC_PER_SEC
 /* At most this part of what is asked for may be wasted by rounding up. */
 #define WASTE 8
@@ -42,7 +42,7 @@ static bool is_in_parts(const struct pool_request *request)
     return request->divided || request->placement == PLACEMENT_INTERLEAVE || request->placement == PLACEMENT_SPLIT;
 }
 
-/* Has it room for one of them now, were it in stock, and no farther away than ordinary pages would be? */
+/* Does one of them fit now, were all stock given back, and no farther away than ordinary pages would be? */
 static bool has_place(struct pool *pool, const struct pool_request *request, uint64_t size, struct pool *ordinary)
 {
     struct plan plan, other;

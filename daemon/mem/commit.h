@@ -2,20 +2,18 @@
 /*
  * Making a buffer: a memfd whose every byte has its page before anybody else sees it (I1).
  *
- * The descriptor that comes out is T, the buffer's one description: re-opened through /proc, the
- * one that memfd_create gave is closed. Only so does the lease test of handle.h tell whether
- * others have the memory (I4). It is mode 0600, CLOEXEC, sealed SHRINK|GROW and, unless the
- * buffer may be published later, SEAL.
+ * The result is T, the buffer's one description. It is re-opened through /proc, and the descriptor of memfd_create() is
+ * closed, since otherwise the lease test of handle.h could not tell whether others have the memory (I4). It is mode
+ * 0600, CLOEXEC, sealed SHRINK|GROW and, unless the buffer may be published later, SEAL.
  *
- * Each kind of page has its own right way, found by measuring:
+ * Each kind of page has its own best way, found by measuring:
  *   base      mbind on a mapping (the policy stays with the file), then fallocate; a small buffer and one for
  *             stock are written instead, since what is only allocated is cleared by whoever touches it first
  *   THP       the same, then MADV_HUGEPAGE and populate, in several threads: fallocate gives base pages
  *   hugetlb   the thread's own policy, then fallocate: the file keeps none for them
  *   lazy      only the size
- * A bound plan is verified page by page. Out of memory is an outcome, never a signal: each slice
- * is taken only if the node has it, because under a strict policy the kernel would rather kill a
- * process than let fallocate fail.
+ * A bound plan is verified page by page. Out of memory is an outcome, never a signal: each slice is taken only if the
+ * node has it, because under a strict policy the kernel would rather kill a process than let fallocate fail.
  */
 #pragma once
 
@@ -29,9 +27,9 @@
 #include "mem/placement.h"
 #include "sys/numa.h"
 
-/* What the loop may commit itself: as cheap as handing it to a worker. */
+/* The loop may commit so much itself, which is as cheap as handing it to a worker. */
 #define COMMIT_INLINE_MAX (UINT64_C(128) << 10)
-/* The cancel flag is looked at this often. */
+/* The cancel flag is read once for so many bytes. */
 #define COMMIT_SLICE (UINT64_C(64) << 20)
 
 struct commit {
@@ -43,7 +41,7 @@ struct commit {
     uint64_t page_size;
     bool lazy;
     bool publishable;
-    bool clear; /* base pages, too, which takes more than twice as long as to allocate them; huge ones always are */
+    bool clear; /* base pages too, which takes more than twice as long as allocating them; huge ones always are */
     unsigned threads; /* how many may work at all large ones together, as far as that is faster; 0: only the caller */
     atomic_bool cancel; /* set by the loop, read by the worker */
 
@@ -58,16 +56,14 @@ struct commit {
 
 /* All of it 0 but fd and the flag, which get their "nothing" values. */
 void commit_init(struct commit *commit);
-/* Closes the descriptor if nobody has taken it. For large buffers that is slow: on a worker,
- * then. */
+/* Closes the descriptor if nobody has taken it. Large buffers take long, and need a worker. */
 void commit_deinit(struct commit *commit);
 
 /* May the loop run it itself? */
 bool commit_is_small(const struct commit *commit);
 
-/* Does it map the memory meanwhile? */
+/* Does the commit map the memory? */
 bool commit_maps(const struct commit *commit);
 
-/* Does it, on whatever thread; nothing is left behind on failure. Status is in the struct and
- * returned. */
+/* Makes the buffer, on any thread; nothing is left behind on failure. The status is in the struct and returned. */
 int commit_run(struct commit *commit);

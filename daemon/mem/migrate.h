@@ -3,14 +3,14 @@
  * Moving a buffer's pages to another node, while it is in use.
  *
  * The file's policy is changed, so that pages that are yet to come go there as well, and the kernel is asked to
- * migrate those that are there; contents, inode, descriptors and addresses stay. It migrates only pages that
- * no other process has in its page tables: a mapping that has not been touched since, or that was emptied with
- * MADV_DONTNEED, does not count. Then every page is looked at. If one stays behind all of them go back, as far as
- * they can.
+ * migrate those that exist; contents, inode, descriptors and addresses stay. The kernel migrates only pages that no
+ * other process has in its page tables: a mapping that has not been touched since, or that was emptied with
+ * MADV_DONTNEED, does not count. Then every page is checked. If one stays behind all of them go back, as far as they
+ * can.
  *
- * The file is mapped by a description of its own that cannot write, and so forbids nobody to publish meanwhile. Not
- * for huge pages of the system, whose policies do not stay with the file, nor for lazy buffers, whose pages cannot be
- * looked at without making them.
+ * The file is mapped by a description of its own that cannot write, so that publishing stays possible meanwhile.
+ * Hugetlb pages cannot be moved, since their policies do not stay with the file, nor can lazy buffers, whose pages
+ * cannot be checked without making them.
  */
 #pragma once
 

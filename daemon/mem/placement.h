@@ -2,14 +2,11 @@
 /*
  * Which bytes of a buffer go to which node.
  *
- * A plan is made from the request and from the room that each node's budget has, and from nothing
- * else, so that it is the same each time. It says how many bytes each node is charged with and
- * where each offset lies; commit.c makes it true. There are two shapes: contiguous parts, one a
- * node, in the order of the plan's nodes; or parts of `part_size` going round the nodes
- * (PLACEMENT_INTERLEAVE).
+ * A plan depends only on the request and on what is free in each node's budget. It says how many bytes each node is
+ * charged with and where each offset lies; commit.c makes it true. There are two shapes: contiguous parts, one a node,
+ * in the order of the plan's nodes; or parts of `part_size` going round the nodes (PLACEMENT_INTERLEAVE).
  *
- * A record of fixed size keeps `struct plan_brief`; the table of nodes beside it is needed only
- * where there are several.
+ * A record of fixed size keeps `struct plan_brief`; the table of nodes beside it is needed only for several nodes.
  */
 #pragma once
 
@@ -70,11 +67,10 @@ struct plan_request {
 
 /*
  * `available` has what each node, by number, may still give.
- *     BIND, PREFERRED, LOCAL   whole on the first that has room for it; if none has, one after the other
+ *     BIND, PREFERRED, LOCAL   whole on the first that has enough; if none has, on one after the other
  *     INTERLEAVE  part 0 on the first node, part 1 on the second, ...
  *     SPLIT       contiguous parts in the order of the nodes, as large as the weights say
- * 0; POOL_FULL if there is no room for it; INVALID_ARGUMENT for parts or weights that make no
- * sense.
+ * 0; POOL_FULL if it does not fit; INVALID_ARGUMENT for parts or weights that make no sense.
  */
 int plan_make(struct plan *ret, const struct plan_request *request,
               const uint64_t available[static TOPOLOGY_NODES_MAX], struct problem *problem);

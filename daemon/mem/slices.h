@@ -3,8 +3,8 @@
  * The pages of a file as a commit describes them, a slice at a time: what making a buffer (commit.c) and moving
  * one (migrate.c) have in common.
  *
- * So much of the file is mapped, allocated and looked at at a time that neither page tables nor the time between
- * two looks at a cancel flag grow with it. Whatever is refused, the reason is in commit->problem.
+ * A slice is mapped, allocated and checked at a time, so that neither page tables nor the time until a cancel flag is
+ * read grow with the file. The reason of each refusal is in commit->problem.
  */
 #pragma once
 
@@ -27,16 +27,16 @@ struct slice {
  */
 struct slice slice_at(const struct commit *commit, uint64_t offset, bool one_node);
 
-/* Has the machine, or the slice's node, so much memory that nobody uses? 0 or NO_MEMORY. */
+/* Has the machine, or the slice's node, so much unused memory? 0 or NO_MEMORY. */
 int slice_ask_available(struct commit *commit, const struct slice *slice);
-/* The same; for small slices it asks only now and then. */
+/* The same, but for small slices it asks only now and then. */
 int slice_check_available(struct commit *commit, const struct slice *slice);
 
 /* The pages of a slice, mapped at `map` and touched: are they on its node? 1: not all; -1: not all can be seen now. */
 int slice_probe(const struct commit *commit, char *map, const struct slice *slice);
-/* The same of one that is mapped for that, more than once if need be. 0 or MISPLACED. */
+/* Maps the slice to ask the same, more than once if need be. 0 or MISPLACED. */
 int slice_verify(struct commit *commit, int fd, const struct slice *slice);
-/* What it is refused with. */
+/* Refuses a slice that slice_probe() has seen so. */
 int slice_misplaced(struct commit *commit, const struct slice *slice, int seen);
 
 /* Gives each part of the file its node by a policy that stays with the file. 0, MISPLACED, NO_MEMORY, TIMED_OUT. */

@@ -136,12 +136,6 @@ struct account *account_ref(struct account *account);
 struct account *account_unref(struct account *account);
 DEFINE_CLEANUP(struct account *, account_unref);
 
-/* The user's own account: itself, or its parent. */
-static inline struct account *account_user(struct account *account)
-{
-    return account->parent ? account->parent : account;
-}
-
 static inline uint64_t account_used(const struct account *account, enum account_slot slot)
 {
     return tally_used(&account->tallies[slot]);

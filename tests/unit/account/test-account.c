@@ -85,7 +85,7 @@ static void test_session_is_part_of_its_user(void **state)
     limits(10, 6);
     assert_int_equal(account_new_session(&accounts, 7, &one, NULL), 0);
     assert_int_equal(account_new_session(&accounts, 7, &two, NULL), 0);
-    assert_ptr_equal(account_user(one), account_user(two));
+    assert_ptr_equal(one->parent, two->parent);
     assert_int_equal(account_left(one, ACCOUNT_TOKENS), 6);
 
     assert_int_equal(charge_init(&charges[0], one, ACCOUNT_TOKENS, 7, &problem), STATUS_LIMIT);
@@ -136,7 +136,7 @@ static void test_I5_charge_moves_over_the_limit(void **state)
     charge_move(&charge, to);
     assert_int_equal(account_used(from, ACCOUNT_BYTES), 0);
     assert_int_equal(account_used(to, ACCOUNT_BYTES), 160);
-    assert_int_equal(account_used(account_user(to), ACCOUNT_BYTES), 160);
+    assert_int_equal(account_used(to->parent, ACCOUNT_BYTES), 160);
     assert_int_equal(account_left(to, ACCOUNT_BYTES), 0);
     charge_deinit(&more);
     assert_int_equal(charge_init(&more, to, ACCOUNT_BYTES, 1, NULL), STATUS_LIMIT);
@@ -180,7 +180,7 @@ static void test_reclaiming_is_left_and_not_free(void **state)
     charge_shift(&charge, TALLY_RECLAIMING);
     charge_shift(&charge, TALLY_RECLAIMING);
     assert_int_equal(account_left(session, ACCOUNT_BYTES), 80);
-    assert_int_equal(account_left(account_user(session), ACCOUNT_BYTES), 100);
+    assert_int_equal(account_left(session->parent, ACCOUNT_BYTES), 100);
     assert_int_equal(charge_init(&more, session, ACCOUNT_BYTES, 1, NULL), STATUS_LIMIT);
     charge_lower(&charge, 30);
     assert_int_equal(session->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 50);
@@ -189,9 +189,9 @@ static void test_reclaiming_is_left_and_not_free(void **state)
     charge_move(&charge, to);
     assert_int_equal(session->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 0);
     assert_int_equal(to->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 50);
-    assert_int_equal(account_user(to)->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 50);
+    assert_int_equal(to->parent->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 50);
     charge_deinit(&charge);
-    assert_int_equal(account_user(to)->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 0);
+    assert_int_equal(to->parent->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING], 0);
     assert_int_equal(account_left(to, ACCOUNT_BYTES), 80);
     /* and a charge that is made anew does not return */
     assert_int_equal(charge_init(&charge, session, ACCOUNT_BYTES, 10, NULL), 0);
@@ -223,7 +223,7 @@ static void test_charge_counts_its_thing(void **state)
     /* one of no bytes is one nevertheless, and what is refused is not counted */
     assert_int_equal(charge_init(&more, one, ACCOUNT_BYTES, 0, &problem), STATUS_LIMIT);
     assert_non_null(strstr(problem.sentence, "session_buffers"));
-    assert_int_equal(account_used(account_user(one), ACCOUNT_BUFFERS), 1);
+    assert_int_equal(account_used(one->parent, ACCOUNT_BUFFERS), 1);
     charge_shift(&bytes, TALLY_RECLAIMING);
     charge_lower(&bytes, 4095);
     assert_int_equal(account_left(one, ACCOUNT_BUFFERS), 1);
@@ -234,9 +234,9 @@ static void test_charge_counts_its_thing(void **state)
     assert_int_equal(two->tallies[ACCOUNT_BUFFERS].in[TALLY_RECLAIMING], 1);
     charge_deinit(&bytes);
     charge_deinit(&addresses);
-    assert_int_equal(account_used(account_user(one), ACCOUNT_BUFFERS), 0);
-    assert_int_equal(account_user(one)->tallies[ACCOUNT_BUFFERS].in[TALLY_RECLAIMING], 0);
-    assert_int_equal(account_used(account_user(one), ACCOUNT_RESERVATIONS), 0);
+    assert_int_equal(account_used(one->parent, ACCOUNT_BUFFERS), 0);
+    assert_int_equal(one->parent->tallies[ACCOUNT_BUFFERS].in[TALLY_RECLAIMING], 0);
+    assert_int_equal(account_used(one->parent, ACCOUNT_RESERVATIONS), 0);
     account_unref(one);
     account_unref(two);
 }

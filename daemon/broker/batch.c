@@ -24,6 +24,7 @@ void batch_init(struct batch *batch, struct broker *broker, uint32_t most)
     batch->n = 0;
     batch->n_stock = 0;
     batch->commits = NULL;
+    batch->node = 0;
 }
 
 void batch_deinit(struct batch *batch)
@@ -34,13 +35,13 @@ void batch_deinit(struct batch *batch)
 
 /* ---- coming --------------------------------------------------------------------------------------------- */
 
-int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const struct buffer_args *user,
-                    struct problem *problem)
+int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const struct memory_spec *spec,
+                    struct account *account, struct problem *problem)
 {
     int r;
 
     assert(batch->n < batch->most && batch->n == batch->n_stock);
-    r = buffer_earmark(&batch->broker->buffers, buffer, user, problem);
+    r = buffer_earmark(&batch->broker->buffers, buffer, spec, account, problem);
     if (r)
         return r;
     batch->buffers[batch->n] = buffer;
@@ -49,25 +50,27 @@ int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const st
     return 0;
 }
 
-static void batch_prepare(struct batch *batch, const struct buffer_args *args, struct commit *commit)
+static void batch_prepare(struct batch *batch, const struct plan *plan, const struct memory_spec *spec, bool is_stock)
 {
     const struct broker *broker = batch->broker;
-    const struct pool *pool = args->pool;
+    const struct pool *pool = plan->pool;
+    struct commit *commit = &batch->commits[batch->n];
 
     commit_init(commit);
-    commit->plan = *args->plan;
+    commit->plan = *plan;
     commit->topology = broker->options.topology;
     commit->pages = pool->pages;
     commit->page_size = pool->page_size;
     commit->lazy = pool->lazy;
-    commit->threads = args->account ? broker->options.threads : 0; /* stock has time */
-    commit->clear = !args->account;
-    commit->publishable = args->flags & BUFFER_PUBLISHABLE;
+    commit->threads = is_stock ? 0 : broker->options.threads; /* stock has time */
+    commit->clear = is_stock;
+    commit->publishable = spec->flags & BUFFER_PUBLISHABLE;
     (void)snprintf(commit->label, sizeof(commit->label), "memoryd-%llu",
                    (unsigned long long)batch->buffers[batch->n]->record->head.id);
 }
 
-int batch_add(struct batch *batch, const struct buffer_args *args, struct problem *problem)
+int batch_add(struct batch *batch, const struct plan *plan, const struct memory_spec *spec,
+              const struct buffer_owner *owner, struct problem *problem)
 {
     struct buffer **buffer = &batch->buffers[batch->n];
     int r;
@@ -77,12 +80,30 @@ int batch_add(struct batch *batch, const struct buffer_args *args, struct proble
         batch->commits = calloc(batch->most, sizeof(*batch->commits));
     if (!batch->commits)
         return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
-    r = buffer_new(&batch->broker->buffers, args, buffer, problem);
+    r = buffer_new(&batch->broker->buffers, plan, spec, owner, buffer, problem);
     if (r)
         return r;
-    batch_prepare(batch, args, &batch->commits[batch->n]);
+    batch_prepare(batch, plan, spec, !owner);
     batch->fds[batch->n++] = -1;
     return 0;
+}
+
+int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *spec,
+               const struct buffer_owner *owner, struct problem *problem)
+{
+    int r = 0;
+
+    while (!r && batch->n < spec->n) {
+        struct plan plan;
+
+        /* what is in stock on its node gives way for it: it goes to no other one for that */
+        r = pool_plan(pool, &spec->memory, spec->sizes[batch->n], TALLY_RECLAIMING, &plan, problem);
+        if (r)
+            break;
+        batch->node = plan.brief.node;
+        r = batch_add(batch, &plan, &spec->memory, owner, problem);
+    }
+    return r;
 }
 
 /* False: it has none, and that commit is as if it had not been run. */
@@ -131,13 +152,14 @@ static int batch_hold(struct batch *batch, struct problem *problem)
     return 0;
 }
 
-int batch_commit(struct batch *batch, const struct buffer_args *user, struct problem *problem)
+int batch_commit(struct batch *batch, const struct alloc_spec *spec, const struct buffer_owner *owner,
+                 struct problem *problem)
 {
     int r = batch_hold(batch, problem);
 
     for (uint32_t i = 0; i < batch->n && !r; i++) {
         if (i < batch->n_stock)
-            buffer_take(&batch->broker->buffers, batch->buffers[i], user);
+            buffer_take(&batch->broker->buffers, batch->buffers[i], spec->sizes[i], owner);
         else
             buffer_commit(&batch->broker->buffers, batch->buffers[i]);
     }

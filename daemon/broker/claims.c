@@ -137,7 +137,7 @@ int claim_batch(struct session *session, struct batch *batch, const struct alloc
                 const struct name_key *name, struct opened *ret, struct problem *problem)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
-    struct fdset *wanted = spec->flags & BUFFER_WANT_FDS ? &fds : NULL;
+    struct fdset *wanted = spec->memory.flags & BUFFER_WANT_FDS ? &fds : NULL;
     int r = 0;
 
     for (uint32_t i = 0; i < batch->n && !r; i++) {
@@ -145,7 +145,7 @@ int claim_batch(struct session *session, struct batch *batch, const struct alloc
         if (r)
             problem->item = i;
     }
-    for (uint32_t i = 0; i < batch->n && spec->flags & BUFFER_WANT_TOKENS && !r; i++)
+    for (uint32_t i = 0; i < batch->n && spec->memory.flags & BUFFER_WANT_TOKENS && !r; i++)
         r = claim_plain_token(batch->broker, session, batch->buffers[i], ret->items[i].token);
     if (!r && spec->name.name[0])
         r = claim_name(batch->broker, session, batch->buffers[0], &spec->name, name, problem);

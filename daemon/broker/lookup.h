@@ -33,6 +33,14 @@ static inline struct client *client_of(const struct session *session)
     return session->userdata;
 }
 
+/* As whose a buffer of this session is made. */
+static inline struct buffer_owner owner_of(const struct session *session)
+{
+    const struct session_record *record = session->record;
+
+    return (struct buffer_owner){session->account, record->head.id, (pid_t)record->pid};
+}
+
 /* NULL if there is none, or if it is being taken apart. */
 struct session *find_session(const struct broker *broker, uint64_t id);
 /* The session that asks: 0; NO_SESSION, STALE or SHUTTING_DOWN. */

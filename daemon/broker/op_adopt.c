@@ -55,13 +55,9 @@ static int hold_memory(struct broker *broker, const struct buffer *buffer, struc
 /* T is a duplicate until all is done, so that a descriptor that is refused is closed by who took it in. */
 static int adopt(struct broker *broker, struct session *session, int fd, struct hold **ret, struct problem *problem)
 {
-    struct buffer_args new = {
-        .flags = BUFFER_NO_ADDRESS,
-        .account = session->account,
-        .uid = session->record->uid,
-        .pid = (pid_t)session->record->pid,
-        .session = session->record->head.id,
-    };
+    const struct memory_spec spec = {.flags = BUFFER_NO_ADDRESS};
+    const struct buffer_owner owner = owner_of(session);
+    struct plan none = {.pool = NULL};
     struct handle_identity identity;
     struct buffer *buffer;
     uint32_t rights;
@@ -74,8 +70,8 @@ static int adopt(struct broker *broker, struct session *session, int fd, struct 
     if (r)
         return r;
     ledger_need(broker->ledger, LEDGER_FOREIGN);
-    new.size = identity.size;
-    r = buffer_new(&broker->buffers, &new, &buffer, problem);
+    none.size = identity.size;
+    r = buffer_new(&broker->buffers, &none, &spec, &owner, &buffer, problem);
     if (r) {
         fd_close(t);
         return r;

@@ -9,7 +9,6 @@
  */
 #include <stdlib.h>
 
-#include "base/checked.h"
 #include "base/clock.h"
 #include "broker/batch.h"
 #include "broker/caches.h"
@@ -46,16 +45,14 @@ struct alloc {
     struct op *op;
     const struct alloc_spec *spec;
     struct opened *result;
-    struct pool_request request; /* what the spec asks of pools */
-    struct name_key name;        /* that it asks for, if any */
+    struct name_key name; /* that it asks for, if any */
     uint64_t session;
 
     enum alloc_step step;
-    int wait_status;   /* of the reserving that ended the wait */
+    int wait_status; /* of the reserving that ended the wait */
     struct pool_choice choice;
     uint32_t chosen;
     struct pool *pool; /* the one of the choice that it is tried with */
-    uint32_t node;     /* where the latest buffer was to go */
     uint64_t caches;   /* the ticket for what clients have cached */
     bool pending;      /* the operation has returned */
     bool drained;      /* it had room, and all stock and what was cached was given back for it */
@@ -109,28 +106,6 @@ static int alloc_refuse_cancelled(struct alloc *alloc)
 
 /* ---- waiting for room ----------------------------------------------------------------------------------- */
 
-/* All that is asked for, if it would fit once all is back that is on its way or in stock; else 0. */
-static uint64_t alloc_bytes_that_fit_soon(const struct alloc *alloc)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < alloc->spec->n; i++) {
-        uint64_t rounded;
-
-        if (!pool_fits_soon(alloc->pool, &alloc->request, alloc->spec->sizes[i]) ||
-            !checked_align_up_u64(alloc->spec->sizes[i], alloc->pool->granule, &rounded) ||
-            !checked_add_u64(bytes, rounded, &bytes))
-            return 0;
-    }
-    return bytes;
-}
-
-static bool alloc_may_reclaim(const struct alloc *alloc, const struct session *session)
-{
-    return reclaim_is_coming(alloc->pool, session->account) &&
-           reclaim_is_enough(alloc->pool, session->account, alloc_bytes_that_fit_soon(alloc), alloc->spec->n);
-}
-
 /* As long as the caller likes, or as what comes back may do. */
 static bool alloc_may_wait(struct alloc *alloc, const struct session *session, int status)
 {
@@ -138,7 +113,8 @@ static bool alloc_may_wait(struct alloc *alloc, const struct session *session, i
         return true;
     if (status == STATUS_POOL_FULL && !alloc->waiter.for_reclaim)
         return true;
-    return (status == STATUS_POOL_FULL || status == STATUS_LIMIT) && alloc_may_reclaim(alloc, session);
+    return (status == STATUS_POOL_FULL || status == STATUS_LIMIT) &&
+           reclaim_may_serve(alloc->pool, session->account, alloc->spec);
 }
 
 static int alloc_wait(struct alloc *alloc)
@@ -171,7 +147,7 @@ static int alloc_check_sizes(struct alloc *alloc)
 {
     for (uint32_t i = 0; i < alloc->spec->n; i++) {
         struct plan plan;
-        int r = pool_plan(alloc->pool, &alloc->request, alloc->spec->sizes[i], TALLY_STOCK, &plan,
+        int r = pool_plan(alloc->pool, &alloc->spec->memory, alloc->spec->sizes[i], TALLY_STOCK, &plan,
                           alloc_problem(alloc));
 
         if (r && r != STATUS_POOL_FULL) {
@@ -198,57 +174,6 @@ static int alloc_choose(struct alloc *alloc, struct session *session)
     return alloc_may_wait(alloc, session, r) ? alloc_wait(alloc) : r;
 }
 
-static struct buffer_args alloc_buffer_args(const struct alloc *alloc, const struct session *session, uint64_t size)
-{
-    const struct alloc_spec *spec = alloc->spec;
-
-    return (struct buffer_args){
-        .pool = alloc->pool,
-        .size = size,
-        .flags = spec->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS),
-        .alignment = spec->alignment,
-        .address = spec->address,
-        .account = session->account,
-        .uid = session->record->uid,
-        .pid = (pid_t)session->record->pid,
-        .session = session->record->head.id,
-    };
-}
-
-static bool is_one_size(const struct alloc_spec *spec)
-{
-    for (uint32_t i = 1; i < spec->n; i++)
-        if (spec->sizes[i] != spec->sizes[0])
-            return false;
-    return true;
-}
-
-/* As many as there are. */
-static int alloc_take_stock(struct alloc *alloc, struct session *session)
-{
-    const struct alloc_spec *spec = alloc->spec;
-    struct buffer_args user = alloc_buffer_args(alloc, session, spec->sizes[0]);
-
-    if (!is_one_size(spec))
-        return 0;
-    return stocking_take(&alloc->batch, spec->n, &alloc->request, &user, spec->flags & BUFFER_WANT_FDS,
-                         alloc_problem(alloc));
-}
-
-static int alloc_add(struct alloc *alloc, struct session *session, uint64_t size)
-{
-    struct buffer_args new = alloc_buffer_args(alloc, session, size);
-    struct plan plan;
-    /* what is in stock on its node gives way for it: it goes to no other one for that */
-    int r = pool_plan(alloc->pool, &alloc->request, size, TALLY_RECLAIMING, &plan, alloc_problem(alloc));
-
-    if (r)
-        return r;
-    new.plan = &plan;
-    alloc->node = plan.brief.node;
-    return batch_add(&alloc->batch, &new, alloc_problem(alloc));
-}
-
 /* So many of the batch get their memory next. */
 static void alloc_commit_next(struct alloc *alloc, uint32_t first, uint32_t n)
 {
@@ -261,6 +186,7 @@ static void alloc_commit_next(struct alloc *alloc, uint32_t first, uint32_t n)
 static int alloc_acquire(struct alloc *alloc, struct session *session)
 {
     const struct alloc_spec *spec = alloc->spec;
+    const struct buffer_owner owner = owner_of(session);
     struct batch *batch = &alloc->batch;
     int r = 0;
 
@@ -269,9 +195,9 @@ static int alloc_acquire(struct alloc *alloc, struct session *session)
                       spec->name.name);
     /* it asks once; who waits for room gets what there is then */
     if (!alloc->pending)
-        r = alloc_take_stock(alloc, session);
-    while (!r && batch->n < spec->n)
-        r = alloc_add(alloc, session, spec->sizes[batch->n]);
+        r = stocking_take(batch, alloc->pool, spec, &owner, alloc_problem(alloc));
+    if (!r)
+        r = batch_fill(batch, alloc->pool, spec, &owner, alloc_problem(alloc));
     if (!r) {
         alloc_commit_next(alloc, batch->n_stock, batch->n - batch->n_stock);
         pressure_changed(alloc->broker);
@@ -280,7 +206,7 @@ static int alloc_acquire(struct alloc *alloc, struct session *session)
     alloc_problem(alloc)->item = batch->n;
     batch_cut(batch, 0);
     if (r == STATUS_POOL_FULL)
-        stocking_shrink(alloc->broker, alloc->pool, alloc->node, alloc_bytes_that_fit_soon(alloc));
+        stocking_shrink(alloc->broker, alloc->pool, batch->node, reclaim_bytes(alloc->pool, spec));
     return r;
 }
 
@@ -369,9 +295,9 @@ static int alloc_enter(struct alloc *alloc)
 /* From here on they are buffers like others, and end like others if something fails. */
 static int alloc_publish(struct alloc *alloc, struct session *session)
 {
-    struct buffer_args user = alloc_buffer_args(alloc, session, alloc->spec->sizes[0]);
+    const struct buffer_owner owner = owner_of(session);
     struct batch *batch = &alloc->batch;
-    int r = batch_commit(batch, &user, alloc_problem(alloc));
+    int r = batch_commit(batch, alloc->spec, &owner, alloc_problem(alloc));
 
     alloc->step = ALLOC_GRANT;
     if (batch->n_stock) {
@@ -500,7 +426,7 @@ static void alloc_waited_too_long(struct waiter *waiter)
     struct alloc *alloc = container_of(waiter, struct alloc, waiter);
     struct session *session = find_session(alloc->broker, alloc->session);
 
-    if (session && alloc_may_reclaim(alloc, session)) {
+    if (session && reclaim_may_serve(alloc->pool, session->account, alloc->spec)) {
         waiter->for_reclaim = true;
         waiters_add(&alloc->broker->waiters, waiter, DEADLINE_NEVER);
         return;
@@ -511,28 +437,9 @@ static void alloc_waited_too_long(struct waiter *waiter)
 
 /* ---- the operation -------------------------------------------------------------------------------------- */
 
-static struct pool_request pool_request_of(const struct alloc_spec *spec)
-{
-    return (struct pool_request){
-        .pool = spec->pool,
-        .n_nodes = spec->n_nodes,
-        .nodes = spec->nodes,
-        .caller_node = spec->caller_node,
-        .pages = spec->pages,
-        .page_size = spec->page_size,
-        .placement = spec->placement,
-        .part_size = spec->part_size,
-        .n_weights = spec->n_weights,
-        .weights = spec->weights,
-        .address = spec->address,
-        .divided = spec->flags & BUFFER_NO_ADDRESS,
-    };
-}
-
 int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result)
 {
     struct broker *broker = op->broker;
-    struct pool_request request = pool_request_of(spec);
     struct name_key name = {0};
     struct session *session;
     struct pool_choice choice;
@@ -542,10 +449,10 @@ int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result
     if (!r && spec->name.name[0])
         r = name_parse(spec->name.name, session->record->uid, &name, &op->problem);
     if (!r)
-        r = pools_choose(broker->options.pools, &request, spec->n, spec->sizes, &choice, &op->problem);
+        r = pools_choose(broker->options.pools, &spec->memory, spec->n, spec->sizes, &choice, &op->problem);
     if (r)
         return r;
-    session_vacates(broker, session, spec->address, spec->address ? spec->sizes[0] : 0);
+    session_vacates(broker, session, spec->memory.address, spec->memory.address ? spec->sizes[0] : 0);
     alloc = calloc(1, sizeof(*alloc));
     if (!alloc)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
@@ -553,7 +460,6 @@ int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result
     alloc->op = op;
     alloc->spec = spec;
     alloc->result = result;
-    alloc->request = request;
     alloc->name = name;
     alloc->choice = choice;
     alloc->session = op->session;

@@ -26,11 +26,11 @@
 static int move_choose_pool(struct op *op, const struct buffer *buffer, uint32_t node, struct pool **ret)
 {
     struct pool *own = buffer_pool(&op->broker->buffers, buffer);
-    const struct pool_request request = {
-        .n_nodes = 1, .nodes = &node, .pages = own->pages, .placement = PLACEMENT_BIND};
+    const struct memory_spec spec = {
+        .n_nodes = 1, .nodes = {node}, .pages = own->pages, .placement = PLACEMENT_BIND};
 
     if (own->retired || !pool_has_node(own, node))
-        return pools_find(op->broker->options.pools, &request, ret, &op->problem);
+        return pools_find(op->broker->options.pools, &spec, ret, &op->problem);
     *ret = own;
     return 0;
 }

@@ -2,13 +2,29 @@
 /* See reclaim.h. */
 #include "broker/reclaim.h"
 
+#include "base/checked.h"
 #include "broker/caches.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "mem/pool.h"
 #include "proto/status.h"
 
-bool reclaim_is_coming(const struct pool *pool, const struct account *account)
+uint64_t reclaim_bytes(struct pool *pool, const struct alloc_spec *spec)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < spec->n; i++) {
+        uint64_t rounded;
+
+        if (!pool_fits_soon(pool, &spec->memory, spec->sizes[i]) ||
+            !checked_align_up_u64(spec->sizes[i], pool->granule, &rounded) ||
+            !checked_add_u64(bytes, rounded, &bytes))
+            return 0;
+    }
+    return bytes;
+}
+
+static bool is_returning(const struct pool *pool, const struct account *account)
 {
     for (; account; account = account->parent)
         if (account->tallies[ACCOUNT_BYTES].in[TALLY_RECLAIMING] ||
@@ -17,10 +33,12 @@ bool reclaim_is_coming(const struct pool *pool, const struct account *account)
     return pool_is_reclaiming(pool);
 }
 
-bool reclaim_is_enough(const struct pool *pool, const struct account *account, uint64_t bytes, uint32_t n)
+bool reclaim_may_serve(struct pool *pool, const struct account *account, const struct alloc_spec *spec)
 {
+    uint64_t bytes = is_returning(pool, account) ? reclaim_bytes(pool, spec) : 0;
+
     return bytes && bytes <= pool_available_soon(pool) && bytes <= account_left(account, ACCOUNT_BYTES) &&
-           n <= account_left(account, ACCOUNT_BUFFERS);
+           spec->n <= account_left(account, ACCOUNT_BUFFERS);
 }
 
 bool reclaim_caches(struct broker *broker, uint64_t *ticket, int status, uid_t uid)

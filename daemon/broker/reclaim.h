@@ -11,13 +11,15 @@
 #include <sys/types.h>
 
 struct account;
+struct alloc_spec;
 struct broker;
 struct pool;
 
-/* Is anything of this pool's, or of what this account may have, on its way back? */
-bool reclaim_is_coming(const struct pool *pool, const struct account *account);
-/* … and would so many buffers with so many bytes altogether fit, and be allowed, once it is back? */
-bool reclaim_is_enough(const struct pool *pool, const struct account *account, uint64_t bytes, uint32_t n);
+/* Is anything of this pool's, or of what this account may have, on its way back, and would all of this fit, and be
+ * allowed, once it is? */
+bool reclaim_may_serve(struct pool *pool, const struct account *account, const struct alloc_spec *spec);
+/* All bytes of it, if it would fit then; else 0. */
+uint64_t reclaim_bytes(struct pool *pool, const struct alloc_spec *spec);
 
 /*
  * A step ended with this status: is what clients have cached wanted for it, of this user alone where it is his limit,

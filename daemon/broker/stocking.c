@@ -132,7 +132,7 @@ static void stocking_refilled(struct stock_job *job)
     batch_cut(batch, batch_enter(batch));
     if (batch->n)
         ledger_need(broker->ledger, LEDGER_STOCK);
-    if (batch_commit(batch, NULL, NULL))
+    if (batch_commit(batch, NULL, NULL, NULL))
         batch_cut(batch, 0);
     for (uint32_t i = 0; i < batch->n; i++) {
         /* not watched now, it is when a descriptor leaves */
@@ -149,16 +149,13 @@ static bool stocking_add(struct batch *batch, const struct stock_key *key)
 {
     const struct plan_brief brief = {
         .bytes = key->bytes, .n_nodes = 1, .node = key->node, .placement = key->placement, .strict = key->strict};
+    const struct memory_spec spec = {.flags = key->publishable ? BUFFER_PUBLISHABLE : 0};
     struct plan plan;
-    struct buffer_args args = {
-        .pool = key->pool,
-        .plan = &plan,
-        .size = key->bytes,
-        .flags = key->publishable ? BUFFER_PUBLISHABLE : 0,
-    };
 
     plan_unpack(&plan, &brief, NULL);
-    return !batch_add(batch, &args, NULL);
+    plan.pool = key->pool;
+    plan.size = key->bytes;
+    return !batch_add(batch, &plan, &spec, NULL, NULL);
 }
 
 static void stocking_refill(struct stocking *stocking, struct stock_bin *bin, uint32_t n)
@@ -256,9 +253,18 @@ void stocking_look(struct broker *broker)
 
 /* ---- taking --------------------------------------------------------------------------------------------- */
 
-int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *request, const struct buffer_args *user,
-                  bool with_fds, struct problem *problem)
+static bool is_one_size(const struct alloc_spec *spec)
 {
+    for (uint32_t i = 1; i < spec->n; i++)
+        if (spec->sizes[i] != spec->sizes[0])
+            return false;
+    return true;
+}
+
+int stocking_take(struct batch *batch, struct pool *pool, const struct alloc_spec *spec,
+                  const struct buffer_owner *owner, struct problem *problem)
+{
+    const struct memory_spec *memory = &spec->memory;
     struct stocking *stocking = batch->broker->stocking;
     struct stock_bin *bin;
     struct stock_key key;
@@ -266,9 +272,9 @@ int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *re
     struct plan plan;
     int r = 0;
 
-    if (!stocking || !pool_most_stock(user->pool) ||
-        pool_plan(user->pool, request, user->size, TALLY_RECLAIMING, &plan, NULL) ||
-        !stock_key_of(user->pool, &plan.brief, user->flags & BUFFER_PUBLISHABLE, &key))
+    if (!stocking || !pool_most_stock(pool) || !is_one_size(spec) ||
+        pool_plan(pool, memory, spec->sizes[0], TALLY_RECLAIMING, &plan, NULL) ||
+        !stock_key_of(pool, &plan.brief, memory->flags & BUFFER_PUBLISHABLE, &key))
         return 0;
     now = clock_now_ns();
     bin = stock_find(&stocking->stock, &key);
@@ -276,11 +282,11 @@ int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *re
         bin = stock_add(&stocking->stock, &key, now);
     if (!bin)
         return 0;
-    stock_asked(bin, n, bin->n >= n, with_fds, now);
-    while (batch->n < n && bin->n && !r) {
+    stock_asked(bin, spec->n, bin->n >= spec->n, memory->flags & BUFFER_WANT_FDS, now);
+    while (batch->n < spec->n && bin->n && !r) {
         struct stock_item item = stock_take(bin);
 
-        r = batch_add_stock(batch, item.buffer, item.fd, user, problem);
+        r = batch_add_stock(batch, item.buffer, item.fd, memory, owner->account, problem);
         if (r)
             stock_put(bin, item);
     }

@@ -16,10 +16,11 @@
 
 #include "mem/pool.h"
 
+struct alloc_spec;
 struct batch;
 struct broker;
 struct buffer;
-struct buffer_args;
+struct buffer_owner;
 
 /* 0 or -ENOMEM. Without a pool that may have stock there is nothing of it, and all the other functions do nothing. */
 int stocking_init(struct broker *broker);
@@ -31,10 +32,10 @@ void stocking_stop(struct broker *broker);
 /* What another broker had in stock still is. */
 void stocking_restore(struct broker *broker);
 
-/* Of n buffers that are alike as many as there are, for this user. Outcomes of batch_add_stock(). It takes note of the
- * demand. */
-int stocking_take(struct batch *batch, uint32_t n, const struct pool_request *request, const struct buffer_args *user,
-                  bool with_fds, struct problem *problem);
+/* As many as there are of what is asked for, if all of that is of one size. Outcomes of batch_add_stock(). It takes
+ * note of the demand. */
+int stocking_take(struct batch *batch, struct pool *pool, const struct alloc_spec *spec,
+                  const struct buffer_owner *owner, struct problem *problem);
 /* It was not needed after all. */
 void stocking_put(struct broker *broker, struct buffer *buffer, int fd);
 

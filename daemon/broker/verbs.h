@@ -34,6 +34,7 @@
 
 #include "base/problem.h"
 #include "base/range.h"
+#include "mem/pool.h"
 #include "proto/fdset.h"
 #include "proto/limits.h"
 #include "proto/rows.h"
@@ -168,26 +169,14 @@ struct name_args {
 };
 
 struct alloc_spec {
-    char pool[64]; /* empty = chosen by the rest */
-    uint32_t n_nodes;
-    uint32_t nodes[MEMORYD_NODES_MAX];
-    uint32_t caller_node; /* 1 + the one where the calling thread runs; 0 = not told */
-    uint32_t pages;
-    uint64_t page_size;
-    uint32_t placement;
-    uint64_t part_size;
-    uint32_t n_weights;
-    uint32_t weights[MEMORYD_NODES_MAX];
+    struct memory_spec memory;
     uint32_t n;
     uint64_t sizes[MEMORYD_BATCH_MAX];
-    uint64_t alignment;
-    uint64_t address;
-    uint32_t flags; /* AllocRequest.Flag */
     uint64_t wait_ms;
     struct name_args name;
 };
 
-int op_alloc(struct op *op, const struct alloc_spec *args, struct opened *result);
+int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result);
 
 struct ids {
     uint32_t n;

@@ -94,46 +94,47 @@ static int buffer_new_plan(struct buffers *buffers, struct buffer_record *record
     return 0;
 }
 
-static int buffer_take_home(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
-                     const struct pool *pool, struct problem *problem)
+static int buffer_take_home(struct buffers *buffers, struct buffer *buffer, const struct memory_spec *spec,
+                     struct problem *problem)
 {
-    uint64_t alignment = args->alignment > pool->granule ? args->alignment : pool->granule;
+    const struct pool *pool = buffer_pool(buffers, buffer);
+    uint64_t alignment = spec->alignment > pool->granule ? spec->alignment : pool->granule;
     uint64_t bytes = buffer->record->bytes;
 
+    if (spec->flags & BUFFER_NO_ADDRESS)
+        return 0;
     /* transparent huge pages are mapped as huge ones only where address and offset agree */
-    if (!args->address && pool->pages == PAGES_THP && bytes >= pool->page_size && alignment < pool->page_size)
+    if (!spec->address && pool->pages == PAGES_THP && bytes >= pool->page_size && alignment < pool->page_size)
         alignment = pool->page_size;
-    return arena_take(buffers->arena, &buffer->home, bytes, alignment, args->address, problem);
+    return arena_take(buffers->arena, &buffer->home, bytes, alignment, spec->address, problem);
 }
 
 /* All that costs something, in the order in which buffer_free() can tell what there is. A buffer that nobody pays for
- * has neither a home, which users wish for, nor a plan of its own. */
-static int buffer_acquire(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
-                   struct problem *problem)
+ * (NULL) has neither a home, which users wish for, nor a plan of its own. */
+static int buffer_acquire(struct buffers *buffers, struct buffer *buffer, const struct plan *plan,
+                          const struct memory_spec *spec, struct account *account, struct problem *problem)
 {
     struct buffer_record *record = record_fresh(buffer);
-    uint64_t bytes = args->pool ? args->plan->brief.bytes : 0;
+    uint64_t bytes = plan->brief.bytes;
     int r = 0;
 
-    if (args->account)
-        r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, bytes, problem);
-    if (r || !args->pool)
+    if (account)
+        r = charge_init(&buffer->charge, account, ACCOUNT_BYTES, bytes, problem);
+    if (r || !plan->pool)
         return r;
-    r = buffer_new_plan(buffers, record, args->plan, problem);
+    r = buffer_new_plan(buffers, record, plan, problem);
     if (r)
         return r;
-    r = pool_charge(args->pool, args->plan, buffer_tally_state(buffer), problem);
+    r = pool_charge(plan->pool, plan, buffer_tally_state(buffer), problem);
     if (r)
         return r;
     record->bytes = bytes;
-    if (!args->account) {
+    if (!account) {
         assert(!record->plan);
         return 0;
     }
     buffers->bytes += bytes;
-    if (args->flags & BUFFER_NO_ADDRESS)
-        return 0;
-    r = buffer_take_home(buffers, buffer, args, args->pool, problem);
+    r = buffer_take_home(buffers, buffer, spec, problem);
     if (r)
         return r;
     record->address = buffer->home.start;
@@ -148,14 +149,15 @@ void buffer_init(struct buffer *buffer)
     buffer->fd = -1;
 }
 
-static void buffer_set_owner(struct buffer_record *record, const struct buffer_args *args)
+/* NULL: nobody's. */
+static void buffer_set_owner(struct buffer_record *record, uint64_t size, const struct buffer_owner *owner)
 {
-    record->size = args->size;
+    record->size = size;
     record->created_ms = clock_wall_ms();
-    record->uid = args->account ? args->uid : (uid_t)-1;
-    record->charged_uid = args->account ? args->account->uid : (uid_t)-1;
-    record->charged_session = args->account ? args->session : 0;
-    record->pid = args->account ? (uint32_t)args->pid : 0;
+    record->uid = owner ? owner->account->uid : (uid_t)-1;
+    record->charged_uid = record->uid;
+    record->charged_session = owner ? owner->session : 0;
+    record->pid = owner ? (uint32_t)owner->pid : 0;
 }
 
 void buffer_leave_home(struct buffers *buffers, struct buffer *buffer)
@@ -203,9 +205,11 @@ static void buffer_dispose(struct buffers *buffers, struct buffer *buffer)
     table_free(&buffers->table, buffer);
 }
 
-int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct buffer **ret, struct problem *problem)
+int buffer_new(struct buffers *buffers, const struct plan *plan, const struct memory_spec *spec,
+               const struct buffer_owner *owner, struct buffer **ret, struct problem *problem)
 {
-    uint64_t granule = args->pool ? args->pool->granule : buffers->arena->page;
+    const struct pool *pool = plan->pool;
+    uint64_t granule = pool ? pool->granule : buffers->arena->page;
     struct buffer *buffer;
     struct buffer_record *record;
     void *object;
@@ -218,21 +222,21 @@ int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct b
     buffer = object;
     record = record_fresh(buffer);
     buffer_init(buffer);
-    buffer_set_owner(record, args);
+    buffer_set_owner(record, plan->size, owner);
     if (buffer_is_unowned(buffer))
         buffers->n_stock++;
-    record->flags = args->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS);
+    record->flags = spec->flags & (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS);
     record->watch = -1;
     record->state = BUFFER_COMMITTING;
     record->granule_shift = (uint8_t)__builtin_ctzll(granule);
-    if (args->pool) {
-        record->pool = args->pool->number;
-        record->pages = (uint8_t)args->pool->pages;
-        record->flags |= args->pool->lazy ? BUFFER_LAZY : 0;
+    if (pool) {
+        record->pool = pool->number;
+        record->pages = (uint8_t)pool->pages;
+        record->flags |= pool->lazy ? BUFFER_LAZY : 0;
     } else {
         record->flags |= BUFFER_FOREIGN;
     }
-    r = buffer_acquire(buffers, buffer, args, problem);
+    r = buffer_acquire(buffers, buffer, plan, spec, owner ? owner->account : NULL, problem);
     if (r) {
         buffer_dispose(buffers, buffer);
         return r;
@@ -282,17 +286,16 @@ void buffer_commit(struct buffers *buffers, struct buffer *buffer)
     record_commit(&buffers->table, buffer);
 }
 
-int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
-                   struct problem *problem)
+int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct memory_spec *spec,
+                   struct account *account, struct problem *problem)
 {
-    struct pool *pool = buffer_pool(buffers, buffer);
     int r;
 
-    assert(buffer->record->state == BUFFER_STOCK && args->account);
+    assert(buffer->record->state == BUFFER_STOCK);
     audit_before(&buffers->table, buffer);
-    r = charge_init(&buffer->charge, args->account, ACCOUNT_BYTES, buffer->record->bytes, problem);
-    if (!r && !(args->flags & BUFFER_NO_ADDRESS))
-        r = buffer_take_home(buffers, buffer, args, pool, problem);
+    r = charge_init(&buffer->charge, account, ACCOUNT_BYTES, buffer->record->bytes, problem);
+    if (!r)
+        r = buffer_take_home(buffers, buffer, spec, problem);
     if (r)
         charge_deinit(&buffer->charge);
     audit_after(&buffers->table, buffer);
@@ -307,15 +310,17 @@ void buffer_unearmark(struct buffers *buffers, struct buffer *buffer)
     audit_after(&buffers->table, buffer);
 }
 
-void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args)
+void buffer_take(struct buffers *buffers, struct buffer *buffer, uint64_t size, const struct buffer_owner *owner)
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
 
     assert(record->state == BUFFER_STOCK && buffer->charge.account);
     audit_before(&buffers->table, buffer);
-    buffer_set_owner(record, args);
-    record->flags |= args->flags & BUFFER_NO_ADDRESS;
-    record->address = args->flags & BUFFER_NO_ADDRESS ? 0 : buffer->home.start;
+    buffer_set_owner(record, size, owner);
+    if (arena_extent_is_taken(&buffer->home))
+        record->address = buffer->home.start;
+    else
+        record->flags |= BUFFER_NO_ADDRESS;
     record->state = BUFFER_LIVE;
     buffer_shift(buffers, buffer, TALLY_STOCK, TALLY_USED);
     buffers->n_stock--;
@@ -474,6 +479,8 @@ void buffer_plan(const struct buffers *buffers, const struct buffer *buffer, str
         memcpy(nodes.node, plan->record->node, sizeof(nodes.node));
     }
     plan_unpack(ret, &brief, &nodes);
+    ret->pool = buffer_pool(buffers, buffer);
+    ret->size = record->size;
 }
 
 struct buffer *buffers_find(const struct buffers *buffers, uint64_t id)

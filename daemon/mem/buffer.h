@@ -121,17 +121,11 @@ struct buffer {
     uint32_t n_keeping; /* of the tokens: those that keep it alive */
 };
 
-struct buffer_args {
-    struct pool *pool;       /* NULL: it is foreign */
-    const struct plan *plan; /* brief.bytes is the size, rounded up to the granule; NULL: foreign */
-    uint64_t size;
-    uint32_t flags;     /* PUBLISHABLE, NO_ADDRESS; LAZY comes from the pool */
-    uint64_t alignment; /* of the home, 0 = the granule */
-    uint64_t address;   /* a wish for it, 0 = none */
-    struct account *account; /* who pays; NULL: nobody, it is for the stock, and the next three are not used */
-    uid_t uid;
-    pid_t pid;
+/* Who has one made, and so pays for it. */
+struct buffer_owner {
+    struct account *account;
     uint64_t session;
+    pid_t pid;
 };
 
 void buffers_init(struct buffers *buffers, struct ledger *ledger, struct pools *pools, struct arena *arena,
@@ -139,10 +133,12 @@ void buffers_init(struct buffers *buffers, struct ledger *ledger, struct pools *
 void buffers_deinit(struct buffers *buffers);
 
 /*
- * An INTENT record in state COMMITTING without memory, everything charged: user, pool, home address. LIMIT,
- * POOL_FULL, NO_MEMORY, outcomes of arena_take().
+ * An INTENT record in state COMMITTING without memory, everything charged: user, pool, home address. Of `spec` only
+ * flags, alignment and address matter, the plan has the rest. Without a pool it is foreign; without an owner (NULL) it
+ * is for the stock, and has no home. LIMIT, POOL_FULL, NO_MEMORY, outcomes of arena_take().
  */
-int buffer_new(struct buffers *buffers, const struct buffer_args *args, struct buffer **ret, struct problem *problem);
+int buffer_new(struct buffers *buffers, const struct plan *plan, const struct memory_spec *spec,
+               const struct buffer_owner *owner, struct buffer **ret, struct problem *problem);
 /* Gives back all that it has, and closes T. Holds, tokens, names and pins must be gone. The home's reservation ends if
  * nothing else keeps it. */
 struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer);
@@ -169,13 +165,13 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, co
                       uint64_t huge_bytes, bool verified);
 /* Makes its record LIVE, and the buffer too; an unowned one is in stock then. */
 void buffer_commit(struct buffers *buffers, struct buffer *buffer);
-/* Charges a buffer in stock to the user of `args` and gives it its home; no record changes. LIMIT, outcomes of
+/* Charges a buffer in stock to this account and gives it its home; no record changes. LIMIT, outcomes of
  * arena_take(). */
-int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args,
-                   struct problem *problem);
+int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct memory_spec *spec,
+                   struct account *account, struct problem *problem);
 void buffer_unearmark(struct buffers *buffers, struct buffer *buffer);
-/* Gives an earmarked buffer to that user: it is LIVE. Its pool, plan and seals stay. */
-void buffer_take(struct buffers *buffers, struct buffer *buffer, const struct buffer_args *args);
+/* Gives an earmarked buffer to its owner, who asked for this size: it is LIVE. Its pool, plan and seals stay. */
+void buffer_take(struct buffers *buffers, struct buffer *buffer, uint64_t size, const struct buffer_owner *owner);
 /* To LIVE, DETACHED or ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
 /* It is ENDING, and nobody can keep its memory from becoming free, so that those who wait for room may count on what is

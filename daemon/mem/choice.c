@@ -13,6 +13,7 @@
 #include "base/align.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "mem/buffer.h"
 
 /* Below it huge pages that were reserved are too scarce. */
 #define RESERVED_MIN (UINT64_C(4) << 20)
@@ -36,42 +37,44 @@ static bool all_are_worth(uint32_t n, const uint64_t *sizes, uint64_t page)
     return true;
 }
 
-/* Parts that the user decides on are whole base pages. */
-static bool is_in_parts(const struct pool_request *request)
+/* Parts that the user decides on are whole base pages. So is what has no home: its parts are mapped at places of their
+ * own. */
+static bool is_in_parts(const struct memory_spec *spec)
 {
-    return request->divided || request->placement == PLACEMENT_INTERLEAVE || request->placement == PLACEMENT_SPLIT;
+    return spec->flags & BUFFER_NO_ADDRESS || spec->placement == PLACEMENT_INTERLEAVE ||
+           spec->placement == PLACEMENT_SPLIT;
 }
 
 /* Does one of them fit now, were all stock given back, and no farther away than ordinary pages would be? */
-static bool has_place(struct pool *pool, const struct pool_request *request, uint64_t size, struct pool *ordinary)
+static bool has_place(struct pool *pool, const struct memory_spec *spec, uint64_t size, struct pool *ordinary)
 {
     struct plan plan, other;
 
-    if (pool_plan(pool, request, size, TALLY_RECLAIMING, &plan, NULL))
+    if (pool_plan(pool, spec, size, TALLY_RECLAIMING, &plan, NULL))
         return false;
-    return ordinary->n_nodes == 1 || pool_plan(ordinary, request, size, TALLY_RECLAIMING, &other, NULL) ||
-           pool_remoteness(ordinary, request, &plan) <= pool_remoteness(ordinary, request, &other);
+    return ordinary->n_nodes == 1 || pool_plan(ordinary, spec, size, TALLY_RECLAIMING, &other, NULL) ||
+           pool_remoteness(ordinary, spec, &plan) <= pool_remoteness(ordinary, spec, &other);
 }
 
-static void add_reserved(struct pools *pools, const struct pool_request *request, uint32_t n, const uint64_t *sizes,
+static void add_reserved(struct pools *pools, const struct memory_spec *spec, uint32_t n, const uint64_t *sizes,
                           struct pool *ordinary, struct pool_choice *ret)
 {
     const struct topology *topology = pools->topology;
-    struct pool_request huge = *request;
+    struct memory_spec huge = *spec;
 
     huge.pages = PAGES_HUGETLB;
     for (uint32_t h = topology->n_huge; h--;) {
         struct pool *pool;
 
         huge.page_size = topology->huge_sizes[h];
-        if (huge.page_size >= topology->thp_size && is_aligned(request->address, huge.page_size) &&
+        if (huge.page_size >= topology->thp_size && is_aligned(spec->address, huge.page_size) &&
             all_are_worth(n, sizes, huge.page_size) && !pools_find(pools, &huge, &pool, NULL) &&
             has_place(pool, &huge, sizes[0], ordinary))
             ret->pools[ret->n++] = pool;
     }
 }
 
-static bool are_worth_transparent(const struct pools *pools, const struct pool_request *request, uint32_t n,
+static bool are_worth_transparent(const struct pools *pools, const struct memory_spec *spec, uint32_t n,
                                   const uint64_t *sizes)
 {
     uint64_t page = pools->topology->thp_size;
@@ -80,32 +83,31 @@ static bool are_worth_transparent(const struct pools *pools, const struct pool_r
         if (sizes[i] < page)
             return false;
     /* none fits into a part that is less, and the pages of one are not cut for the next */
-    return page && (request->placement != PLACEMENT_INTERLEAVE ||
-                    (request->part_size && is_aligned(request->part_size, page)));
+    return page && (spec->placement != PLACEMENT_INTERLEAVE ||
+                    (spec->part_size && is_aligned(spec->part_size, page)));
 }
 
-int pools_choose(struct pools *pools, const struct pool_request *request, uint32_t n, const uint64_t *sizes,
+int pools_choose(struct pools *pools, const struct memory_spec *spec, uint32_t n, const uint64_t *sizes,
                  struct pool_choice *ret, struct problem *problem)
 {
-    struct pool_request transparent = *request;
+    struct memory_spec transparent = *spec;
     struct pool *last;
     int r;
 
     if (pools->topology->n_huge && clock_now_ns() - pools->refreshed > REFRESH_NS)
         pools_refresh(pools);
-    r = pools_find(pools, request, &last, problem);
+    r = pools_find(pools, spec, &last, problem);
     if (r)
         return r;
     ret->n = 0;
-    if (!pools->pages_by_size || request->pages != PAGES_ANY || request->page_size ||
-        (request->pool && request->pool[0])) {
+    if (!pools->pages_by_size || spec->pages != PAGES_ANY || spec->page_size || spec->pool[0]) {
         ret->pools[ret->n++] = last;
         return 0;
     }
-    if (!is_in_parts(request))
-        add_reserved(pools, request, n, sizes, last, ret);
+    if (!is_in_parts(spec))
+        add_reserved(pools, spec, n, sizes, last, ret);
     transparent.pages = PAGES_THP;
-    if (are_worth_transparent(pools, request, n, sizes))
+    if (are_worth_transparent(pools, spec, n, sizes))
         (void)pools_find(pools, &transparent, &last, NULL);
     ret->pools[ret->n++] = last;
     return 0;

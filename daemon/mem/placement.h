@@ -50,7 +50,11 @@ struct plan_nodes {
     uint8_t node[TOPOLOGY_NODES_MAX];
 };
 
+struct pool;
+
 struct plan {
+    struct pool *pool; /* whose memory it is; NULL: of none (foreign) */
+    uint64_t size;     /* that was asked for: brief.bytes is that, rounded up */
     struct plan_brief brief;
     struct plan_nodes nodes; /* the first brief.n_nodes entries */
 };

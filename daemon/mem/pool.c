@@ -96,26 +96,26 @@ static const struct topology_node *most_free_node(const struct pool *pool)
 }
 
 /* The node of whoever asks; for a client that does not tell, a guess. */
-static const struct topology_node *node_of_caller(const struct pool *pool, const struct pool_request *request)
+static const struct topology_node *node_of_caller(const struct pool *pool, const struct memory_spec *spec)
 {
     const struct topology *topology = pool->pools->topology;
-    const struct topology_node *node = request->caller_node ? topology_node(topology, request->caller_node - 1) : NULL;
+    const struct topology_node *node = spec->caller_node ? topology_node(topology, spec->caller_node - 1) : NULL;
 
-    if (!node && request->n_nodes)
-        node = topology_node(topology, request->nodes[0]);
+    if (!node && spec->n_nodes)
+        node = topology_node(topology, spec->nodes[0]);
     return node ? node : most_free_node(pool);
 }
 
-/* The first n_named nodes of the plan are named by the request, and come before the others. */
+/* The first n_named nodes of the plan are named by the spec, and come before the others. */
 static void order_nodes(struct plan_request *plan, uint32_t n_named, const struct pool *pool,
-                        const struct pool_request *request)
+                        const struct memory_spec *spec)
 {
     const struct topology *topology = pool->pools->topology;
     const struct topology_node *from;
 
     if (plan->n_nodes == 1 || plan->placement == PLACEMENT_INTERLEAVE || plan->placement == PLACEMENT_SPLIT)
         return;
-    from = node_of_caller(pool, request);
+    from = node_of_caller(pool, spec);
     if (!from)
         return;
     sort_by_distance(topology, from, n_named, plan->nodes);
@@ -126,16 +126,13 @@ static void order_nodes(struct plan_request *plan, uint32_t n_named, const struc
 }
 
 static int choose_nodes(struct plan_request *plan, const struct pool *pool,
-                        const struct pool_request *request, struct problem *problem)
+                        const struct memory_spec *spec, struct problem *problem)
 {
     bool preference = plan->placement == PLACEMENT_PREFERRED || plan->placement == PLACEMENT_LOCAL;
     uint32_t n_named;
 
-    if (request->n_nodes > TOPOLOGY_NODES_MAX)
-        return refuse(problem, STATUS_INVALID_ARGUMENT, "%u nodes; at most %d can be named",
-                      request->n_nodes, TOPOLOGY_NODES_MAX);
-    for (uint32_t i = 0; i < request->n_nodes; i++) {
-        uint32_t node = request->nodes[i];
+    for (uint32_t i = 0; i < spec->n_nodes; i++) {
+        uint32_t node = spec->nodes[i];
 
         if (pool_has_node(pool, node)) {
             if (is_among(node, plan->n_nodes, plan->nodes))
@@ -148,30 +145,30 @@ static int choose_nodes(struct plan_request *plan, const struct pool *pool,
         }
     }
     n_named = plan->n_nodes;
-    if (!request->n_nodes || preference)
+    if (!spec->n_nodes || preference)
         append_others(plan, pool);
-    order_nodes(plan, n_named, pool, request);
+    order_nodes(plan, n_named, pool, spec);
     return 0;
 }
 
 static int choose_weights(struct plan_request *plan, const struct pool *pool,
-                          const struct pool_request *request, struct problem *problem)
+                          const struct memory_spec *spec, struct problem *problem)
 {
     uint64_t sum = 0;
 
     if (plan->placement != PLACEMENT_SPLIT)
         return 0;
-    if (!request->n_weights) {
-        if (!request->n_nodes && pool->n_weights)
+    if (!spec->n_weights) {
+        if (!spec->n_nodes && pool->n_weights)
             memcpy(plan->weights, pool->weights, pool->n_weights * sizeof(plan->weights[0]));
         return 0;
     }
-    if (request->n_weights != plan->n_nodes)
+    if (spec->n_weights != plan->n_nodes)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "%u weights for %u nodes; give one a node",
-                      request->n_weights, plan->n_nodes);
+                      spec->n_weights, plan->n_nodes);
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
-        plan->weights[i] = request->weights[i];
-        sum += request->weights[i];
+        plan->weights[i] = spec->weights[i];
+        sum += spec->weights[i];
     }
     if (!sum)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "all weights are 0; give one of them a share");
@@ -217,7 +214,7 @@ static int pool_refuse_full(const struct pool *pool, uint64_t bytes, struct prob
                   (unsigned long long)bytes, pool->name, (unsigned long long)pool_available(pool));
 }
 
-static int pool_fill_request(struct plan_request *plan, const struct pool *pool, const struct pool_request *request,
+static int pool_fill_request(struct plan_request *plan, const struct pool *pool, const struct memory_spec *spec,
                   uint64_t size, struct problem *problem)
 {
     int r;
@@ -228,24 +225,28 @@ static int pool_fill_request(struct plan_request *plan, const struct pool *pool,
     if (!checked_align_up_u64(size, pool->granule, &plan->bytes) || plan->bytes > INT64_MAX)
         return refuse(problem, STATUS_SIZE_OVERFLOW, "%llu bytes are more than any file can have",
                       (unsigned long long)size);
-    plan->placement = request->placement == PLACEMENT_POOL ? pool->placement : request->placement;
-    plan->part_size = request->part_size;
+    plan->placement = spec->placement == PLACEMENT_POOL ? pool->placement : spec->placement;
+    plan->part_size = spec->part_size;
     if (!plan->part_size && pool->placement == plan->placement)
         plan->part_size = pool->part_size;
-    r = choose_nodes(plan, pool, request, problem);
-    return r ? r : choose_weights(plan, pool, request, problem);
+    r = choose_nodes(plan, pool, spec, problem);
+    return r ? r : choose_weights(plan, pool, spec, problem);
 }
 
-int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, enum tally_state taken,
+int pool_plan(struct pool *pool, const struct memory_spec *spec, uint64_t size, enum tally_state taken,
               struct plan *ret, struct problem *problem)
 {
     struct plan_request plan;
     struct plan unused;
-    int r = pool_fill_request(&plan, pool, request, size, problem);
+    int r = pool_fill_request(&plan, pool, spec, size, problem);
 
     if (r)
         return r;
     r = make_plan(ret, pool, &plan, taken, problem);
+    if (!r) {
+        ret->pool = pool;
+        ret->size = size;
+    }
     if (r != STATUS_POOL_FULL)
         return r;
     r = make_plan(&unused, pool, &plan, TALLY_NONE, problem);
@@ -258,12 +259,12 @@ int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t si
                   (unsigned long long)pool_capacity(pool));
 }
 
-uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, const struct plan *plan)
+uint32_t pool_remoteness(struct pool *pool, const struct memory_spec *spec, const struct plan *plan)
 {
     struct plan_request order;
     uint32_t most = 0;
 
-    if (pool_fill_request(&order, pool, request, plan->brief.bytes, NULL))
+    if (pool_fill_request(&order, pool, spec, plan->brief.bytes, NULL))
         return UINT32_MAX;
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
         uint32_t rank = 0;
@@ -354,12 +355,12 @@ bool pool_is_reclaiming(const struct pool *pool)
     return false;
 }
 
-bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint64_t size)
+bool pool_fits_soon(struct pool *pool, const struct memory_spec *spec, uint64_t size)
 {
     struct plan_request plan;
     struct plan unused;
 
-    return !pool_fill_request(&plan, pool, request, size, NULL) && !make_plan(&unused, pool, &plan, TALLY_USED, NULL);
+    return !pool_fill_request(&plan, pool, spec, size, NULL) && !make_plan(&unused, pool, &plan, TALLY_USED, NULL);
 }
 
 /* In whole granules, of which alone there are buffers. */
@@ -384,17 +385,17 @@ uint64_t pool_available_soon(const struct pool *pool)
 
 uint64_t pool_largest_soon(struct pool *pool)
 {
-    const struct pool_request request = {.placement = PLACEMENT_POOL};
+    const struct memory_spec spec = {.placement = PLACEMENT_POOL};
     uint64_t all = pool_available_soon(pool);
     uint64_t fits = 0, fails = all / pool->granule;
 
-    if (!all || pool_fits_soon(pool, &request, all))
+    if (!all || pool_fits_soon(pool, &spec, all))
         return all;
     /* the nodes have fixed shares of it, and the fullest decides */
     while (fails - fits > 1) {
         uint64_t middle = fits + (fails - fits) / 2;
 
-        if (pool_fits_soon(pool, &request, middle * pool->granule))
+        if (pool_fits_soon(pool, &spec, middle * pool->granule))
             fits = middle;
         else
             fails = middle;

@@ -95,20 +95,21 @@ struct pool {
     struct pool_capacity most_stock;
 };
 
-/* What an allocation asks for; strings and arrays are borrowed. */
-struct pool_request {
-    const char *pool; /* NULL or "" = chosen by the rest */
-    uint32_t n_nodes; /* 0 = any */
-    const uint32_t *nodes;
+/* What an allocation asks of the memory that it gets. */
+struct memory_spec {
+    char pool[POOL_NAME_MAX + 1]; /* "" = chosen by the rest */
+    uint32_t n_nodes;             /* 0 = any */
+    uint32_t nodes[TOPOLOGY_NODES_MAX];
     uint32_t caller_node; /* 1 + the one where the calling thread runs; 0 = not told */
     enum pages pages;
     uint64_t page_size;
     enum placement placement;
     uint64_t part_size;
     uint32_t n_weights;
-    const uint32_t *weights;
-    uint64_t address; /* where it is to be; 0 = anywhere */
-    bool divided;     /* its parts will be mapped at places of their own: no granule that was not asked for */
+    uint32_t weights[TOPOLOGY_NODES_MAX];
+    uint64_t alignment; /* of its home; 0 = the granule */
+    uint64_t address;   /* where its home is to be; 0 = anywhere */
+    uint32_t flags;     /* enum buffer_flag */
 };
 
 /* `topology` is borrowed. 0; a status if the configuration cannot be met, with the reason;
@@ -143,7 +144,7 @@ struct pool *pools_numbered(const struct pools *pools, uint32_t number);
  * the one node that it names, or all nodes if it names none, several or only a preference. NO_SUCH_POOL, NO_SUCH_NODE,
  * INVALID_ARGUMENT (the request contradicts the pool it names).
  */
-int pools_find(struct pools *pools, const struct pool_request *request, struct pool **ret,
+int pools_find(struct pools *pools, const struct memory_spec *spec, struct pool **ret,
                struct problem *problem);
 
 /*
@@ -160,7 +161,7 @@ struct pool_choice {
     struct pool *pools[POOL_CHOICES_MAX];
 };
 
-int pools_choose(struct pools *pools, const struct pool_request *request, uint32_t n, const uint64_t *sizes,
+int pools_choose(struct pools *pools, const struct memory_spec *spec, uint32_t n, const uint64_t *sizes,
                  struct pool_choice *ret, struct problem *problem);
 
 /*
@@ -181,11 +182,11 @@ int pools_choose(struct pools *pools, const struct pool_request *request, uint32
  * SIZE_ZERO, SIZE_OVERFLOW, NO_SUCH_NODE, INVALID_ARGUMENT; TOO_BIG if the pool could not hold it if everything were
  * free; POOL_FULL if it does not fit.
  */
-int pool_plan(struct pool *pool, const struct pool_request *request, uint64_t size, enum tally_state taken,
+int pool_plan(struct pool *pool, const struct memory_spec *spec, uint64_t size, enum tally_state taken,
               struct plan *ret, struct problem *problem);
 
 /* The place of the plan's last node in that order; 0 = all of the plan is on the first node. */
-uint32_t pool_remoteness(struct pool *pool, const struct pool_request *request, const struct plan *plan);
+uint32_t pool_remoteness(struct pool *pool, const struct memory_spec *spec, const struct plan *plan);
 
 /* Charges a new buffer to the pool and every node of the plan, or nothing. POOL_FULL if others were faster. */
 int pool_charge(struct pool *pool, const struct plan *plan, enum tally_state to, struct problem *problem);
@@ -214,7 +215,7 @@ bool pool_can_reserve_soon(const struct pool_demand *demand);
 /* Is anything reclaiming, or in stock, that a buffer of this pool could have? */
 bool pool_is_reclaiming(const struct pool *pool);
 /* Would a buffer have a place if all were free that is reclaiming or in stock? */
-bool pool_fits_soon(struct pool *pool, const struct pool_request *request, uint64_t size);
+bool pool_fits_soon(struct pool *pool, const struct memory_spec *spec, uint64_t size);
 /* The size of the largest buffer that would fit then, placed as the pool has it; and of several together. */
 uint64_t pool_largest_soon(struct pool *pool);
 uint64_t pool_available_soon(const struct pool *pool);

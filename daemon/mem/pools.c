@@ -325,17 +325,17 @@ const struct budget *pools_node_budget(const struct pools *pools, uint32_t node)
     return node < TOPOLOGY_NODES_MAX ? &pools->budgets[0][node] : NULL;
 }
 
-static int find_named(struct pools *pools, const struct pool_request *request, struct pool **ret,
+static int find_named(struct pools *pools, const struct memory_spec *spec, struct pool **ret,
                       struct problem *problem)
 {
-    struct pool *pool = pools_by_name(pools, request->pool);
+    struct pool *pool = pools_by_name(pools, spec->pool);
 
     if (!pool)
         return refuse(problem, STATUS_NO_SUCH_POOL,
                       "no pool is called \"%.*s\"; `memctl pools` lists the pools there are",
-                      POOL_NAME_MAX, request->pool);
-    if ((request->pages != PAGES_ANY && request->pages != pool->pages) ||
-        (request->page_size && request->page_size != pool->page_size))
+                      POOL_NAME_MAX, spec->pool);
+    if ((spec->pages != PAGES_ANY && spec->pages != pool->pages) ||
+        (spec->page_size && spec->page_size != pool->page_size))
         return refuse(problem, STATUS_INVALID_ARGUMENT,
                       "pool %s has pages of another kind or size (%s); leave that out or name another pool",
                       pool->name, size_text(pool->page_size).text);
@@ -360,16 +360,16 @@ static int no_such_pages(const struct pools *pools, enum pages pages, uint64_t s
 }
 
 /* The node that a thread runs on may well be one without memory. */
-static int check_nodes(const struct pools *pools, const struct pool_request *request, struct problem *problem)
+static int check_nodes(const struct pools *pools, const struct memory_spec *spec, struct problem *problem)
 {
-    for (uint32_t i = 0; i < request->n_nodes; i++) {
-        const struct topology_node *node = topology_node(pools->topology, request->nodes[i]);
+    for (uint32_t i = 0; i < spec->n_nodes; i++) {
+        const struct topology_node *node = topology_node(pools->topology, spec->nodes[i]);
 
-        if (!node || (!node->total && request->placement != PLACEMENT_LOCAL))
+        if (!node || (!node->total && spec->placement != PLACEMENT_LOCAL))
             return refuse(problem, STATUS_NO_SUCH_NODE,
                           node ? "node %u has no memory; `memctl nodes` lists those that have"
                                : "there is no node %u; `memctl nodes` lists the nodes there are",
-                          request->nodes[i]);
+                          spec->nodes[i]);
     }
     return 0;
 }
@@ -390,24 +390,24 @@ static struct pool *find_like(struct pools *pools, const struct pool *wanted, co
     return found;
 }
 
-int pools_find(struct pools *pools, const struct pool_request *request, struct pool **ret,
+int pools_find(struct pools *pools, const struct memory_spec *spec, struct pool **ret,
                struct problem *problem)
 {
-    bool is_own = request->n_nodes == 1 &&
-                  (request->placement == PLACEMENT_POOL || request->placement == PLACEMENT_BIND);
-    const uint32_t *own_node = is_own ? request->nodes : NULL;
+    bool is_own = spec->n_nodes == 1 &&
+                  (spec->placement == PLACEMENT_POOL || spec->placement == PLACEMENT_BIND);
+    const uint32_t *own_node = is_own ? spec->nodes : NULL;
     struct pool wanted = {.pools = pools};
-    enum pages pages = request->pages;
+    enum pages pages = spec->pages;
     struct pool *found;
-    int r = check_nodes(pools, request, problem);
+    int r = check_nodes(pools, spec, problem);
 
     if (r)
         return r;
-    if (request->pool && request->pool[0])
-        return find_named(pools, request, ret, problem);
-    if (pages == PAGES_ANY && request->page_size && request->page_size != pools->topology->base_page)
+    if (spec->pool[0])
+        return find_named(pools, spec, ret, problem);
+    if (pages == PAGES_ANY && spec->page_size && spec->page_size != pools->topology->base_page)
         pages = PAGES_HUGETLB;
-    if (!set_kind(&wanted, pages, request->page_size))
+    if (!set_kind(&wanted, pages, spec->page_size))
         return no_such_pages(pools, pages, wanted.page_size, problem);
     found = find_like(pools, &wanted, own_node);
     if (!found && own_node && wanted.pages == PAGES_HUGETLB)

@@ -4,6 +4,7 @@
  * Getting buffers in any way, and releasing them: ALLOC, RELEASE, EXPORT, IMPORT, ADOPT, OPEN, LOOKUP.
  */
 
+#include <assert.h>
 #include <string.h>
 
 #include "rpc/request.h"
@@ -19,7 +20,7 @@ void answer_Buffers(struct request *request)
 {
     struct opened *opened = &request->result.Buffers;
     bool with_tokens = request->call.method == METHOD_ALLOC &&
-                       request->args.alloc.flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
+                       request->args.alloc.memory.flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
     uint8_t tokens[MEMORYD_BATCH_MAX][MEMORYD_TOKEN_SIZE];
     uint32_t statuses[MEMORYD_BATCH_MAX], rights[MEMORYD_BATCH_MAX], flags[MEMORYD_BATCH_MAX];
     uint64_t ids[MEMORYD_BATCH_MAX], sizes[MEMORYD_BATCH_MAX], bytes[MEMORYD_BATCH_MAX];
@@ -71,38 +72,41 @@ static void release_buffers(struct request *request)
 
 /* ------------------------------------------------------------------------------------------------------- ALLOC */
 
+static_assert(MEMORYD_POOL_NAME_MAX <= POOL_NAME_MAX && MEMORYD_NODES_MAX <= TOPOLOGY_NODES_MAX,
+              "a spec has room for all that is valid");
+
 int serve_alloc(struct request *request, const Memoryd__V1__AllocRequest *m)
 {
-    struct alloc_spec *args = &request->args.alloc;
+    struct alloc_spec *spec = &request->args.alloc;
+    struct memory_spec *memory = &spec->memory;
 
     request->release = release_buffers;
-    *args = (struct alloc_spec){
+    *spec = (struct alloc_spec){.n = (uint32_t)m->n_sizes, .wait_ms = m->wait_ms};
+    *memory = (struct memory_spec){
         .n_nodes = (uint32_t)m->n_nodes,
         .n_weights = (uint32_t)m->n_weights,
-        .n = (uint32_t)m->n_sizes,
         .caller_node = m->caller_node,
-        .pages = m->pages,
+        .pages = (enum pages)m->pages,
         .page_size = m->page_size,
-        .placement = m->placement,
+        .placement = (enum placement)m->placement,
         .part_size = m->part_size,
         .alignment = m->alignment,
         .address = m->address,
         .flags = m->flags,
-        .wait_ms = m->wait_ms,
     };
     /* no longer in use: no broker has buffers for anybody in advance (PROTOCOL.md, section 14) */
     if (m->flags & MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD)
         return 0;
-    memcpy(args->pool, m->pool, strlen(m->pool) + 1);
+    memcpy(memory->pool, m->pool, strlen(m->pool) + 1);
     for (size_t i = 0; i < m->n_nodes; i++)
-        args->nodes[i] = m->nodes[i];
+        memory->nodes[i] = m->nodes[i];
     for (size_t i = 0; i < m->n_weights; i++)
-        args->weights[i] = m->weights[i];
+        memory->weights[i] = m->weights[i];
     for (size_t i = 0; i < m->n_sizes; i++)
-        args->sizes[i] = m->sizes[i];
+        spec->sizes[i] = m->sizes[i];
     if (m->name)
-        name_args_from(&args->name, m->name);
-    return op_alloc(&request->op, args, &request->result.Buffers);
+        name_args_from(&spec->name, m->name);
+    return op_alloc(&request->op, spec, &request->result.Buffers);
 }
 
 /* --------------------------------------------------------------------------------------------- RELEASE, EXPORT */

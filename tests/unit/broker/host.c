@@ -365,7 +365,7 @@ uint64_t host_session(uintptr_t connection)
 
 int host_alloc(uint64_t session, uint64_t size, uint32_t flags, uint64_t *ret)
 {
-    struct alloc_spec args = {.n = 1, .sizes = {size}, .flags = flags};
+    struct alloc_spec args = {.n = 1, .sizes = {size}, .memory.flags = flags};
     static struct opened result;
     int r;
 

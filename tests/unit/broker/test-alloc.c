@@ -41,9 +41,9 @@ static void bad_sizes_each_have_their_own_answer(void **state)
     assert_int_equal(host_alloc(session, 0, 0, &buffer), STATUS_SIZE_ZERO);
     assert_int_equal(host_alloc(session, UINT64_MAX, 0, &buffer), STATUS_SIZE_OVERFLOW);
     assert_int_equal(host_alloc(session, UINT64_C(1) << 50, 0, &buffer), STATUS_TOO_BIG);
-    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .pool = "no-such-pool"};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .memory.pool = "no-such-pool"};
     assert_int_equal(alloc(session), STATUS_NO_SUCH_POOL);
-    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .n_nodes = 1, .nodes = {63}};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .memory = {.n_nodes = 1, .nodes = {63}}};
     assert_int_equal(alloc(session), STATUS_NO_SUCH_NODE);
     assert_int_equal(host_used(), 0);
     assert_int_equal(host_check(session), 0);
@@ -60,7 +60,7 @@ static void a_batch_is_all_or_none(void **state)
     assert_int_equal(host_used(), 0);
     assert_int_equal(fd_count(), fds);
     args.sizes[2] = 5;
-    args.flags = BUFFER_WANT_FDS;
+    args.memory.flags = BUFFER_WANT_FDS;
     assert_int_equal(alloc(session), 0);
     assert_int_equal(result.n, 3);
     assert_int_equal(fdset_count(&result.fds), 3);
@@ -91,7 +91,7 @@ static void tokens_come_along_where_they_are_wanted(void **state)
     assert_int_equal(alloc(session), 0);
     assert_memory_equal(result.items[0].token, none, sizeof(none));
 
-    args = (struct alloc_spec){.n = 2, .sizes = {SIZE, SIZE}, .flags = BUFFER_WANT_TOKENS};
+    args = (struct alloc_spec){.n = 2, .sizes = {SIZE, SIZE}, .memory.flags = BUFFER_WANT_TOKENS};
     assert_int_equal(alloc(session), 0);
     for (unsigned i = 0; i < 2; i++)
         memcpy(open.tokens[i], result.items[i].token, sizeof(open.tokens[i]));
@@ -163,23 +163,23 @@ static void an_address_is_had_or_refused(void **state)
 {
     uint64_t session = host_session(1), wish = host.options.arena_base + (UINT64_C(1) << 30), buffer;
 
-    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .address = wish};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .memory.address = wish};
     assert_int_equal(alloc(session), 0);
     assert_int_equal(result.items[0].address, wish);
     buffer = result.items[0].id;
     assert_int_equal(alloc(session), STATUS_ADDRESS_TAKEN);
-    args.address = 0;
-    args.alignment = 2 * MIB_;
+    args.memory.address = 0;
+    args.memory.alignment = 2 * MIB_;
     assert_int_equal(alloc(session), 0);
     assert_int_equal(result.items[0].address % (2 * MIB_), 0);
-    args.alignment = 0;
-    args.flags = BUFFER_NO_ADDRESS;
+    args.memory.alignment = 0;
+    args.memory.flags = BUFFER_NO_ADDRESS;
     assert_int_equal(alloc(session), 0);
     assert_int_equal(result.items[0].address, 0);
     /* the range is free when the buffer has ended */
     assert_int_equal(host_release(session, buffer), 0);
     assert_true(HOST_UNTIL(host_used() == 2 * SIZE));
-    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .address = wish};
+    args = (struct alloc_spec){.n = 1, .sizes = {SIZE}, .memory.address = wish};
     assert_int_equal(alloc(session), 0);
     assert_int_equal(host_check(session), 0);
 }
@@ -470,7 +470,7 @@ static void faults_leave_nothing_behind(void **state)
             fail_in = nth;
             fail_errno = errors[nth % 3];
             args = (struct alloc_spec){
-                .n = 2, .sizes = {SIZE, large ? MIB_ : 1}, .flags = BUFFER_WANT_FDS, .name = {.name = ""}};
+                .n = 2, .sizes = {SIZE, large ? MIB_ : 1}, .memory.flags = BUFFER_WANT_FDS, .name = {.name = ""}};
             r = alloc(session);
             fdset_deinit(&result.fds);
             if (!r) {

@@ -44,21 +44,22 @@ static void a_session(uint32_t i)
 static void one_alloc(uint64_t session)
 {
     static struct alloc_spec args;
+    struct memory_spec *memory = &args.memory;
     static struct opened result;
 
-    args = (struct alloc_spec){.n = 1 + pick(3), .flags = pick(8)};
+    args = (struct alloc_spec){.n = 1 + pick(3), .memory.flags = pick(8)};
     memset(&result, 0, sizeof(result));
     if (host.nodes && pick(2)) {
-        args.placement = 1 + pick(5);
-        for (; args.n_nodes < host.nodes; args.n_nodes++)
-            args.nodes[args.n_nodes] = (args.n_nodes + first_node) % host.nodes;
+        memory->placement = 1 + pick(5);
+        for (; memory->n_nodes < host.nodes; memory->n_nodes++)
+            memory->nodes[memory->n_nodes] = (memory->n_nodes + first_node) % host.nodes;
         first_node = (first_node + 1) % host.nodes;
-        args.part_size = pick(2) ? 0 : UINT64_C(64) << 10;
-        if (args.placement != 3)
-            args.part_size = 0;
-        if (args.placement == 4)
-            for (; args.n_weights < args.n_nodes; args.n_weights++)
-                args.weights[args.n_weights] = 1 + pick(3);
+        memory->part_size = pick(2) ? 0 : UINT64_C(64) << 10;
+        if (memory->placement != 3)
+            memory->part_size = 0;
+        if (memory->placement == 4)
+            for (; memory->n_weights < memory->n_nodes; memory->n_weights++)
+                memory->weights[memory->n_weights] = 1 + pick(3);
     }
     for (uint32_t i = 0; i < args.n; i++)
         args.sizes[i] = pick(20) ? 1 + pick(64 << 10) : 1 + pick(4 << 20);
@@ -68,7 +69,7 @@ static void one_alloc(uint64_t session)
         args.name.keep_ms = pick(20);
     }
     if (!CALL(session, op_alloc, &args, &result)) {
-        spread += args.n_nodes > 1;
+        spread += memory->n_nodes > 1;
         for (uint32_t i = 0; i < result.n; i++)
             buffers[pick(BUFFERS)] = result.items[i].id;
     }

@@ -94,7 +94,7 @@ static uint64_t alloc_as(uint64_t session, const struct alloc_spec *wanted, uint
 
 static uint64_t alloc_on(uint64_t session, uint32_t node, uint64_t size)
 {
-    const struct alloc_spec args = {.n_nodes = 1, .nodes = {node}, .placement = PLACEMENT_BIND};
+    const struct alloc_spec args = {.memory = {.n_nodes = 1, .nodes = {node}, .placement = PLACEMENT_BIND}};
 
     return alloc_as(session, &args, size);
 }
@@ -127,7 +127,7 @@ static void the_charge_goes_along(void **state)
 static void several_nodes_become_one(void **state)
 {
     const struct alloc_spec split = {
-        .n_nodes = 2, .nodes = {0, 1}, .placement = PLACEMENT_SPLIT, .n_weights = 2, .weights = {1, 1}};
+        .memory = {.n_nodes = 2, .nodes = {0, 1}, .placement = PLACEMENT_SPLIT, .n_weights = 2, .weights = {1, 1}}};
     uint64_t session = host_session(1), large = HOST_POOL_BYTES - SIZE, buffer = alloc_as(session, &split, large);
     struct buffer_info info;
 
@@ -216,7 +216,7 @@ static void a_move_fails_when_another_took_what_was_reclaimed(void **state)
 {
     uint64_t session = host_session(1), buffer = alloc_beside_what_returns(session);
     static struct alloc_spec args = {
-        .n = 1, .sizes = {HOST_POOL_BYTES}, .n_nodes = 1, .nodes = {1}, .placement = PLACEMENT_BIND};
+        .n = 1, .sizes = {HOST_POOL_BYTES}, .memory = {.n_nodes = 1, .nodes = {1}, .placement = PLACEMENT_BIND}};
     static struct opened result;
     static struct call first;
 

@@ -138,7 +138,7 @@ static void those_that_others_used_up_are_not_missed(void **state)
     assert_true(HOST_UNTIL(host_used() == 0));
 
     /* who asks for them is told */
-    args.pages = PAGES_HUGETLB;
+    args.memory.pages = PAGES_HUGETLB;
     assert_int_equal(CALL(session, op_alloc, &args, &result), STATUS_NO_MEMORY);
     assert_non_null(strstr(host_sentence, "huge pages"));
     host_settle();
@@ -154,7 +154,7 @@ static void room_is_waited_for_in_the_last_pool(void **state)
     static struct alloc_spec args;
     static struct opened result;
     uint64_t size = 4 * huge_page_size(), session = host_session(1), buffer;
-    struct alloc_spec all = {.n = 1, .sizes = {HOST_POOL_BYTES}, .pages = PAGES_BASE};
+    struct alloc_spec all = {.n = 1, .sizes = {HOST_POOL_BYTES}, .memory.pages = PAGES_BASE};
     struct opened base = {0};
 
     need_huge_pages();

@@ -118,7 +118,8 @@ static void for_ever(unsigned moves)
 /* To a node that is played to be a real one, and the broker dies before it is there. */
 static void begin_a_move(void)
 {
-    static const struct alloc_spec args = {.n = 1, .sizes = {1 << 20}, .n_nodes = 1, .placement = PLACEMENT_BIND};
+    static const struct alloc_spec args = {
+        .n = 1, .sizes = {1 << 20}, .memory = {.n_nodes = 1, .placement = PLACEMENT_BIND}};
     static struct opened result;
     static struct call call;
 
@@ -238,9 +239,9 @@ static void what_was_on_its_way_back_comes_back_by_the_next_one_I4_I5(void **sta
 static void so_does_what_lies_on_several_nodes_I4_I5(void **state)
 {
     host.nodes = 2;
-    large.n_nodes = 2;
-    large.nodes[1] = 1;
-    large.placement = PLACEMENT_INTERLEAVE;
+    large.memory.n_nodes = 2;
+    large.memory.nodes[1] = 1;
+    large.memory.placement = PLACEMENT_INTERLEAVE;
     give_back_over_a_death(LARGE_BYTES);
 }
 
@@ -328,7 +329,7 @@ static void nothing_begins_that_a_crash_would_lose(void **state)
 static void allocate_two(void)
 {
     static struct alloc_spec args = {
-        .n = 2, .sizes = {AHEAD_SIZE, AHEAD_SIZE}, .flags = BUFFER_WANT_FDS | BUFFER_WANT_TOKENS};
+        .n = 2, .sizes = {AHEAD_SIZE, AHEAD_SIZE}, .memory.flags = BUFFER_WANT_FDS | BUFFER_WANT_TOKENS};
     static struct opened result;
 
     shared->sessions[0] = host_session_of(1, keeper_test, getuid());

@@ -48,7 +48,7 @@ static int take(uint64_t session, uint32_t n, uint64_t size, uint32_t flags, str
 {
     static struct alloc_spec args;
 
-    args = (struct alloc_spec){.n = n, .flags = flags};
+    args = (struct alloc_spec){.n = n, .memory.flags = flags};
     for (uint32_t i = 0; i < n; i++)
         args.sizes[i] = size;
     memset(ret, 0, sizeof(*ret));
@@ -506,7 +506,7 @@ static uint32_t take_near(uint64_t session, uint32_t node, uint64_t size, uint64
     static struct opened opened;
     struct buffer_info info;
 
-    args = (struct alloc_spec){.n = 1, .sizes = {size}, .caller_node = 1 + node};
+    args = (struct alloc_spec){.n = 1, .sizes = {size}, .memory.caller_node = 1 + node};
     memset(&opened, 0, sizeof(opened));
     assert_int_equal(CALL(session, op_alloc, &args, &opened), 0);
     *ret = opened.items[0].id;

@@ -74,32 +74,21 @@ static inline int state_teardown(void **unused)
     return 0;
 }
 
-/* Planned as the pool has it, with the nodes split half and half if `split`. */
-static inline int state_buffer_new(uint64_t size, bool split, const struct buffer_args *more, struct buffer **ret,
+/* As `more` says (NULL: nothing), and besides as the pool has it, with the nodes split half and half if `split`. */
+static inline int state_buffer_new(uint64_t size, bool split, const struct memory_spec *more, struct buffer **ret,
                                    struct problem *problem)
 {
-    static const uint32_t nodes[] = {0, 1};
-    struct pool_request request = {.pool = "all-4k"};
-    struct buffer_args args = more ? *more : (struct buffer_args){0};
+    struct memory_spec spec = more ? *more : (struct memory_spec){.n_nodes = 0};
     struct plan plan;
     int r;
 
     if (split) {
-        request.n_nodes = 2;
-        request.nodes = nodes;
-        request.placement = PLACEMENT_SPLIT;
+        spec.n_nodes = 2;
+        spec.nodes[1] = 1;
+        spec.placement = PLACEMENT_SPLIT;
     }
-    r = pool_plan(s.pool, &request, size, TALLY_STOCK, &plan, problem);
-    if (r)
-        return r;
-    args.pool = s.pool;
-    args.plan = &plan;
-    args.size = size;
-    args.account = args.account ? args.account : s.account;
-    args.uid = 1000;
-    args.pid = 4711;
-    args.session = 99;
-    return buffer_new(&s.buffers, &args, ret, problem);
+    r = pool_plan(s.pool, &spec, size, TALLY_STOCK, &plan, problem);
+    return r ? r : buffer_new(&s.buffers, &plan, &spec, &(struct buffer_owner){s.account, 99, 4711}, ret, problem);
 }
 
 /* One that lives, without memory. */

@@ -66,7 +66,7 @@ static void test_takes_and_gives_back(void **state)
 
 static void test_I5_failure_takes_nothing(void **state)
 {
-    struct buffer_args taken = {.address = STATE_BASE};
+    struct memory_spec taken = {.address = STATE_BASE};
     struct buffer *buffer = NULL, *none = NULL;
     struct problem problem = PROBLEM_NULL;
 
@@ -110,7 +110,7 @@ static void test_plan_of_several_nodes_is_kept(void **state)
 
 static void test_no_address_when_not_wanted(void **state)
 {
-    struct buffer_args args = {.flags = BUFFER_NO_ADDRESS | BUFFER_PUBLISHABLE | BUFFER_WANT_FDS};
+    struct memory_spec args = {.flags = BUFFER_NO_ADDRESS | BUFFER_PUBLISHABLE | BUFFER_WANT_FDS};
     const struct reservation_record wanted = {.session = 99, .size = 8 * STATE_PAGE};
     struct buffer *buffer = NULL;
     struct reservation *reservation;
@@ -138,7 +138,7 @@ static void test_no_address_when_not_wanted(void **state)
 
 static void test_alignment_of_the_home(void **state)
 {
-    struct buffer_args args = {.alignment = UINT64_C(1) << 21};
+    struct memory_spec args = {.alignment = UINT64_C(1) << 21};
     struct buffer *a = state_live_buffer(), *b = NULL;
 
     assert_int_equal(state_buffer_new(STATE_PAGE, false, &args, &b, NULL), 0);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mem/buffer.h"
 #include "mem/pool.h"
 #include "proto/status.h"
 #include "sys/sys.h"
@@ -64,7 +65,7 @@ static struct pools *make(bool base_pages)
 }
 
 /* The names of the pools in their order, with a blank between. */
-static const char *choose_many(struct pools *pools, struct pool_request request, uint32_t n, const uint64_t *sizes)
+static const char *choose_many(struct pools *pools, struct memory_spec request, uint32_t n, const uint64_t *sizes)
 {
     static char names[256];
     struct pool_choice choice;
@@ -78,7 +79,7 @@ static const char *choose_many(struct pools *pools, struct pool_request request,
     return names;
 }
 
-static const char *choose(struct pools *pools, struct pool_request request, uint64_t size)
+static const char *choose(struct pools *pools, struct memory_spec request, uint64_t size)
 {
     return choose_many(pools, request, 1, &size);
 }
@@ -94,24 +95,24 @@ static void the_size_decides(void **state)
         set_aside[node][1] = 4;
     }
     pools = make(false);
-    assert_string_equal(choose(pools, (struct pool_request){0}, PAGE), "all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){0}, 2 * MB), "all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){0}, 4 * MB), "all-2m all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, PAGE), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 2 * MB), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 4 * MB), "all-2m all-4k");
     /* what is wasted decides, not whether anything is */
-    assert_string_equal(choose(pools, (struct pool_request){0}, 5 * MB), "all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){0}, 16 * MB - PAGE), "all-2m all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){0}, 64 * MB + 1), "all-2m all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){0}, GB), "all-1g all-2m all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){0}, GB + 200 * MB), "all-2m all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){0}, UINT64_MAX), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 5 * MB), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 16 * MB - PAGE), "all-2m all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 64 * MB + 1), "all-2m all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, GB), "all-1g all-2m all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, GB + 200 * MB), "all-2m all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, UINT64_MAX), "all-4k");
     /* a batch has one kind */
-    assert_string_equal(choose_many(pools, (struct pool_request){0}, 2, mixed), "all-4k");
-    assert_string_equal(choose_many(pools, (struct pool_request){0}, 2, large), "all-2m all-4k");
+    assert_string_equal(choose_many(pools, (struct memory_spec){0}, 2, mixed), "all-4k");
+    assert_string_equal(choose_many(pools, (struct memory_spec){0}, 2, large), "all-2m all-4k");
     pools_free(pools);
 
     pools = make(true);
-    assert_string_equal(choose(pools, (struct pool_request){0}, GB), "all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){.pages = PAGES_HUGETLB}, PAGE), "all-2m");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, GB), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){.pages = PAGES_HUGETLB}, PAGE), "all-2m");
     pools_free(pools);
 }
 
@@ -122,48 +123,46 @@ static void transparent_ones_come_behind_those_that_are_set_aside(void **state)
     machine.thp_size = 2 * MB;
     set_aside[0][0] = 8;
     pools = make(false);
-    assert_string_equal(choose(pools, (struct pool_request){0}, 2 * MB - PAGE), "all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){0}, 2 * MB), "all-thp");
-    assert_string_equal(choose(pools, (struct pool_request){0}, 5 * MB), "all-thp");
-    assert_string_equal(choose(pools, (struct pool_request){0}, 8 * MB), "node0-2m all-thp");
-    assert_string_equal(choose(pools, (struct pool_request){0}, 18 * MB), "all-thp");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 2 * MB - PAGE), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 2 * MB), "all-thp");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 5 * MB), "all-thp");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 8 * MB), "node0-2m all-thp");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 18 * MB), "all-thp");
     /* parts round the nodes are smaller than such a page, or made of them */
-    assert_string_equal(choose(pools, (struct pool_request){.placement = PLACEMENT_INTERLEAVE}, 8 * MB), "all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){.placement = PLACEMENT_INTERLEAVE, .part_size = 4 * MB},
+    assert_string_equal(choose(pools, (struct memory_spec){.placement = PLACEMENT_INTERLEAVE}, 8 * MB), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){.placement = PLACEMENT_INTERLEAVE, .part_size = 4 * MB},
                                8 * MB), "all-thp");
-    assert_string_equal(choose(pools, (struct pool_request){.placement = PLACEMENT_SPLIT}, 8 * MB), "all-thp");
+    assert_string_equal(choose(pools, (struct memory_spec){.placement = PLACEMENT_SPLIT}, 8 * MB), "all-thp");
     pools_free(pools);
 }
 
 static void what_was_asked_for_is_had(void **state)
 {
-    const uint32_t one[] = {1};
     struct pools *pools;
 
     set_aside[0][0] = 64;
     pools = make(false);
-    assert_string_equal(choose(pools, (struct pool_request){.pages = PAGES_BASE}, 8 * MB), "all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){.pool = "node0-4k"}, 8 * MB), "node0-4k");
-    assert_string_equal(choose(pools, (struct pool_request){.page_size = PAGE}, 8 * MB), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){.pages = PAGES_BASE}, 8 * MB), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){.pool = "node0-4k"}, 8 * MB), "node0-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){.page_size = PAGE}, 8 * MB), "all-4k");
     /* the node before the page */
-    assert_string_equal(choose(pools, (struct pool_request){.n_nodes = 1, .nodes = one}, 8 * MB), "node1-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){.n_nodes = 1, .nodes = {1}}, 8 * MB), "node1-4k");
     for (enum placement placement = PLACEMENT_BIND; placement <= PLACEMENT_LOCAL; placement++)
         if (placement != PLACEMENT_BIND)
             assert_string_equal(
-                choose(pools, (struct pool_request){.n_nodes = 1, .nodes = one, .placement = placement}, 8 * MB),
+                choose(pools, (struct memory_spec){.n_nodes = 1, .nodes = {1}, .placement = placement}, 8 * MB),
                 "all-4k");
     /* parts and places that a huge page cannot have */
-    assert_string_equal(choose(pools, (struct pool_request){.divided = true}, 8 * MB), "all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){.address = GB + PAGE}, 8 * MB), "all-4k");
-    assert_string_equal(choose(pools, (struct pool_request){.address = GB}, 8 * MB), "node0-2m all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){.flags = BUFFER_NO_ADDRESS}, 8 * MB), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){.address = GB + PAGE}, 8 * MB), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){.address = GB}, 8 * MB), "node0-2m all-4k");
     pools_free(pools);
 }
 
 static void a_preferred_node_that_is_full_gives_ordinary_pages(void **state)
 {
-    const uint32_t order[] = {0, 1};
-    const struct pool_request local = {.n_nodes = 1, .nodes = order, .placement = PLACEMENT_LOCAL};
-    struct pool_request either = {.n_nodes = 2, .nodes = order, .placement = PLACEMENT_BIND};
+    const struct memory_spec local = {.n_nodes = 1, .nodes = {0}, .placement = PLACEMENT_LOCAL};
+    struct memory_spec either = {.n_nodes = 2, .nodes = {0, 1}, .placement = PLACEMENT_BIND};
     struct problem problem = PROBLEM_NULL;
     struct pools *pools;
     struct plan plan;
@@ -174,7 +173,7 @@ static void a_preferred_node_that_is_full_gives_ordinary_pages(void **state)
     pools = make(false);
     assert_string_equal(choose(pools, local, 8 * MB), "all-2m all-4k");
     pool = pools_by_name(pools, "node0-2m");
-    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 10 * MB, TALLY_STOCK, &plan, &problem), 0);
+    assert_int_equal(pool_plan(pool, &(struct memory_spec){0}, 10 * MB, TALLY_STOCK, &plan, &problem), 0);
     assert_int_equal(pool_charge(pool, &plan, TALLY_USED, &problem), 0);
     assert_string_equal(choose(pools, local, 8 * MB), "all-4k");
     assert_string_equal(choose(pools, local, 6 * MB), "all-2m all-4k");
@@ -189,12 +188,11 @@ static void a_preferred_node_that_is_full_gives_ordinary_pages(void **state)
 
 static void those_of_a_farther_node_are_not_worth_it(void **state)
 {
-    const uint32_t both[] = {1, 0};
-    const struct pool_request requests[] = {
-        {0},
+    const struct memory_spec requests[] = {
+        {.placement = PLACEMENT_POOL},
         {.placement = PLACEMENT_LOCAL},
-        {.placement = PLACEMENT_BIND, .n_nodes = 2, .nodes = both},
-        {.placement = PLACEMENT_PREFERRED, .n_nodes = 2, .nodes = both},
+        {.placement = PLACEMENT_BIND, .n_nodes = 2, .nodes = {1, 0}},
+        {.placement = PLACEMENT_PREFERRED, .n_nodes = 2, .nodes = {1, 0}},
     };
     struct pools *pools;
     struct plan plan;
@@ -205,7 +203,7 @@ static void those_of_a_farther_node_are_not_worth_it(void **state)
     pools = make(false);
     near = pools_by_name(pools, "node0-4k");
     for (unsigned i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-        struct pool_request request = requests[i];
+        struct memory_spec request = requests[i];
 
         request.caller_node = 1 + 0;
         assert_string_equal(choose(pools, request, 16 * MB), "all-4k");
@@ -214,7 +212,7 @@ static void those_of_a_farther_node_are_not_worth_it(void **state)
         assert_string_equal(choose(pools, request, 16 * MB), "all-2m all-4k");
         /* unless ordinary ones are no nearer */
         request.caller_node = 1 + 0;
-        assert_int_equal(pool_plan(near, &(struct pool_request){0}, 32 * GB, TALLY_STOCK, &plan, NULL), 0);
+        assert_int_equal(pool_plan(near, &(struct memory_spec){0}, 32 * GB, TALLY_STOCK, &plan, NULL), 0);
         assert_int_equal(pool_charge(near, &plan, TALLY_USED, NULL), 0);
         assert_string_equal(choose(pools, request, 16 * MB), "all-2m all-4k");
         assert_string_equal(choose(pools, request, 8 * MB), "all-2m all-4k");
@@ -235,28 +233,27 @@ static void those_made_on_demand_count(void **state)
     assert_int_equal(pool_capacity(pools_by_name(pools, "node1-2m")), 4 * 2 * MB);
     assert_int_equal(pool_capacity(pools_by_name(pools, "all-2m")), 12 * 2 * MB);
     assert_null(pools_by_name(pools, "node0-1g"));
-    assert_string_equal(choose(pools, (struct pool_request){0}, 16 * MB), "all-2m all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 16 * MB), "all-2m all-4k");
     /* the administrator may think again */
     overcommit[0] = 0;
     pools_refresh(pools);
     assert_int_equal(pool_capacity(pools_by_name(pools, "all-2m")), 3 * 2 * MB);
-    assert_string_equal(choose(pools, (struct pool_request){0}, 16 * MB), "all-4k");
+    assert_string_equal(choose(pools, (struct memory_spec){0}, 16 * MB), "all-4k");
     pools_free(pools);
 }
 
 static void mistakes_are_told_as_before(void **state)
 {
     const uint64_t size = 8 * MB;
-    const uint32_t far[] = {9};
     struct problem problem = PROBLEM_NULL;
     struct pool_choice choice;
     struct pools *pools;
 
     set_aside[0][0] = 64;
     pools = make(false);
-    assert_int_equal(pools_choose(pools, &(struct pool_request){.pool = "none"}, 1, &size, &choice, &problem),
+    assert_int_equal(pools_choose(pools, &(struct memory_spec){.pool = "none"}, 1, &size, &choice, &problem),
                      STATUS_NO_SUCH_POOL);
-    assert_int_equal(pools_choose(pools, &(struct pool_request){.n_nodes = 1, .nodes = far}, 1, &size, &choice, NULL),
+    assert_int_equal(pools_choose(pools, &(struct memory_spec){.n_nodes = 1, .nodes = {9}}, 1, &size, &choice, NULL),
                      STATUS_NO_SUCH_NODE);
     assert_true(strlen(problem.sentence) > 10);
     pools_free(pools);

@@ -48,7 +48,7 @@ static struct pools *all_pools(void)
 }
 
 /* Plans, charges, commits; then every page must be where plan_node_of() says. */
-static void allocate_and_look(struct pools *pools, struct pool_request request, uint64_t size)
+static void allocate_and_look(struct pools *pools, struct memory_spec request, uint64_t size)
 {
     struct problem problem = PROBLEM_NULL;
     struct pool *pool = NULL;
@@ -82,27 +82,36 @@ static void allocate_and_look(struct pools *pools, struct pool_request request, 
     assert_int_equal(tally_used(&pool->bytes), 0);
 }
 
+/* The same, on the first n nodes that have memory. */
+static struct memory_spec on_first(uint32_t n, struct memory_spec spec)
+{
+    spec.n_nodes = n;
+    memcpy(spec.nodes, node, n * sizeof(*node));
+    return spec;
+}
+
 static void every_way(enum pages pages, uint64_t size, uint64_t part)
 {
     struct pools *pools = all_pools();
-    const uint32_t weights[TOPOLOGY_NODES_MAX] = {1, 2, 3, 4};
 
     for (uint32_t i = 0; i < n_nodes; i++) {
-        allocate_and_look(pools, (struct pool_request){.pages = pages, .n_nodes = 1, .nodes = &node[i]}, size);
-        allocate_and_look(pools, (struct pool_request){.pages = pages, .n_nodes = 1, .nodes = &node[i],
+        allocate_and_look(pools, (struct memory_spec){.pages = pages, .n_nodes = 1, .nodes = {node[i]}}, size);
+        allocate_and_look(pools, (struct memory_spec){.pages = pages, .n_nodes = 1, .nodes = {node[i]},
                                                        .placement = PLACEMENT_LOCAL}, size);
-        allocate_and_look(pools, (struct pool_request){.pages = pages, .n_nodes = 1, .nodes = &node[i],
+        allocate_and_look(pools, (struct memory_spec){.pages = pages, .n_nodes = 1, .nodes = {node[i]},
                                                        .placement = PLACEMENT_PREFERRED}, size);
     }
-    allocate_and_look(pools, (struct pool_request){.pages = pages}, size);
-    allocate_and_look(pools, (struct pool_request){.pages = pages, .n_nodes = n_nodes, .nodes = node,
-                                                   .placement = PLACEMENT_BIND}, size);
-    allocate_and_look(pools, (struct pool_request){.pages = pages, .n_nodes = n_nodes, .nodes = node,
-                                                   .placement = PLACEMENT_INTERLEAVE, .part_size = part},
+    allocate_and_look(pools, (struct memory_spec){.pages = pages}, size);
+    allocate_and_look(pools, on_first(n_nodes, (struct memory_spec){.pages = pages, .placement = PLACEMENT_BIND}),
                       size);
-    allocate_and_look(pools, (struct pool_request){.pages = pages, .n_nodes = 2, .nodes = node,
-                                                   .placement = PLACEMENT_SPLIT, .n_weights = 2,
-                                                   .weights = weights}, size);
+    allocate_and_look(pools,
+                      on_first(n_nodes, (struct memory_spec){.pages = pages, .placement = PLACEMENT_INTERLEAVE,
+                                                             .part_size = part}),
+                      size);
+    allocate_and_look(pools,
+                      on_first(2, (struct memory_spec){.pages = pages, .placement = PLACEMENT_SPLIT, .n_weights = 2,
+                                                       .weights = {1, 2}}),
+                      size);
     pools_free(pools);
 }
 
@@ -143,8 +152,7 @@ static void a_buffer_too_large_for_one_node_is_spread(void **state)
             most = pools_node_budget(pools, node[i])->capacity;
     if (most > 2 * GIB)
         test_skip("this machine has too much memory to fill a node");
-    allocate_and_look(pools, (struct pool_request){.n_nodes = n_nodes, .nodes = node,
-                                                   .placement = PLACEMENT_BIND}, most + MIB);
+    allocate_and_look(pools, on_first(n_nodes, (struct memory_spec){.placement = PLACEMENT_BIND}), most + MIB);
     pools_free(pools);
 }
 

@@ -37,7 +37,7 @@ static struct pools *make(const struct pools_config *config)
     return pools;
 }
 
-static struct pool *find(struct pools *pools, struct pool_request request)
+static struct pool *find(struct pools *pools, struct memory_spec request)
 {
     struct problem problem = PROBLEM_NULL;
     struct pool *pool = NULL;
@@ -47,7 +47,7 @@ static struct pool *find(struct pools *pools, struct pool_request request)
     return pool;
 }
 
-static int find_fails(struct pools *pools, struct pool_request request, const char *word)
+static int find_fails(struct pools *pools, struct memory_spec request, const char *word)
 {
     struct problem problem = PROBLEM_NULL;
     struct pool *pool = NULL;
@@ -101,46 +101,42 @@ static void capacity_is_configured(void **state)
 static void a_request_finds_its_pool(void **state)
 {
     struct pools *pools = make(&(struct pools_config){0});
-    const uint32_t one[] = {1};
-    const uint32_t two[] = {1, 0};
-    const uint32_t none[] = {3};
-    const uint32_t far[] = {9};
 
-    assert_string_equal(find(pools, (struct pool_request){0})->name, "all-4k");
-    assert_string_equal(find(pools, (struct pool_request){.n_nodes = 1, .nodes = one})->name, "node1-4k");
-    assert_string_equal(find(pools, (struct pool_request){.n_nodes = 2, .nodes = two})->name, "all-4k");
+    assert_string_equal(find(pools, (struct memory_spec){0})->name, "all-4k");
+    assert_string_equal(find(pools, (struct memory_spec){.n_nodes = 1, .nodes = {1}})->name, "node1-4k");
+    assert_string_equal(find(pools, (struct memory_spec){.n_nodes = 2, .nodes = {1, 0}})->name, "all-4k");
     assert_string_equal(
-        find(pools, (struct pool_request){.n_nodes = 1, .nodes = one, .placement = PLACEMENT_PREFERRED})->name,
+        find(pools, (struct memory_spec){.n_nodes = 1, .nodes = {1}, .placement = PLACEMENT_PREFERRED})->name,
         "all-4k");
     assert_string_equal(
-        find(pools, (struct pool_request){.n_nodes = 1, .nodes = none, .placement = PLACEMENT_LOCAL})->name,
+        find(pools, (struct memory_spec){.n_nodes = 1, .nodes = {3}, .placement = PLACEMENT_LOCAL})->name,
         "all-4k");
-    assert_string_equal(find(pools, (struct pool_request){.pages = PAGES_THP})->name, "all-thp");
-    assert_string_equal(find(pools, (struct pool_request){.pool = "node0-thp"})->name, "node0-thp");
-    assert_string_equal(find(pools, (struct pool_request){.page_size = PAGE})->name, "all-4k");
+    assert_string_equal(find(pools, (struct memory_spec){.pages = PAGES_THP})->name, "all-thp");
+    assert_string_equal(find(pools, (struct memory_spec){.pool = "node0-thp"})->name, "node0-thp");
+    assert_string_equal(find(pools, (struct memory_spec){.page_size = PAGE})->name, "all-4k");
 
-    assert_int_equal(find_fails(pools, (struct pool_request){.pool = "node7-4k"}, "node7-4k"),
+    assert_int_equal(find_fails(pools, (struct memory_spec){.pool = "node7-4k"}, "node7-4k"),
                      STATUS_NO_SUCH_POOL);
-    assert_int_equal(find_fails(pools, (struct pool_request){.n_nodes = 1, .nodes = none}, "no memory"),
+    assert_int_equal(find_fails(pools, (struct memory_spec){.n_nodes = 1, .nodes = {3}}, "no memory"),
                      STATUS_NO_SUCH_NODE);
-    assert_int_equal(find_fails(pools, (struct pool_request){.n_nodes = 1, .nodes = far}, "node 9"),
+    assert_int_equal(find_fails(pools, (struct memory_spec){.n_nodes = 1, .nodes = {9}}, "node 9"),
                      STATUS_NO_SUCH_NODE);
-    assert_int_equal(find_fails(pools, (struct pool_request){.pages = PAGES_HUGETLB}, "no pages"),
+    assert_int_equal(find_fails(pools, (struct memory_spec){.pages = PAGES_HUGETLB}, "no pages"),
                      STATUS_NO_SUCH_POOL);
-    assert_int_equal(find_fails(pools, (struct pool_request){.page_size = 12345}, "12345"),
+    assert_int_equal(find_fails(pools, (struct memory_spec){.page_size = 12345}, "12345"),
                      STATUS_NO_SUCH_POOL);
-    assert_int_equal(find_fails(pools, (struct pool_request){.pool = "node0-4k", .pages = PAGES_THP}, "kind"),
+    assert_int_equal(find_fails(pools, (struct memory_spec){.pool = "node0-4k", .pages = PAGES_THP}, "kind"),
                      STATUS_INVALID_ARGUMENT);
     pools_free(pools);
 
     machine.thp_size = 0;
     pools = make(&(struct pools_config){0});
-    assert_int_equal(find_fails(pools, (struct pool_request){.pages = PAGES_THP}, "shmem_enabled"),
+    assert_int_equal(find_fails(pools, (struct memory_spec){.pages = PAGES_THP}, "shmem_enabled"),
                      STATUS_NO_SUCH_POOL);
     pools_free(pools);
 }
 
-static int plan_fails(struct pool *pool, struct pool_request request, uint64_t size)
+static int plan_fails(struct pool *pool, struct memory_spec request, uint64_t size)
 {
     struct problem problem = PROBLEM_NULL;
     struct plan plan;
@@ -156,31 +152,30 @@ static void sizes_have_their_own_errors(void **state)
     struct pools *pools = make(&(struct pools_config){0});
     struct pool *pool = pools_by_name(pools, "node0-4k");
     struct pool *all = pools_by_name(pools, "all-4k");
-    const uint32_t node0[] = {0};
     struct plan plan;
 
-    assert_int_equal(plan_fails(pool, (struct pool_request){0}, 0), STATUS_SIZE_ZERO);
-    assert_int_equal(plan_fails(pool, (struct pool_request){0}, UINT64_MAX), STATUS_SIZE_OVERFLOW);
-    assert_int_equal(plan_fails(pool, (struct pool_request){0}, UINT64_C(1) << 63), STATUS_SIZE_OVERFLOW);
-    assert_int_equal(plan_fails(pool, (struct pool_request){0}, 512 * MB + 1), STATUS_TOO_BIG);
-    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 1, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(plan_fails(pool, (struct memory_spec){0}, 0), STATUS_SIZE_ZERO);
+    assert_int_equal(plan_fails(pool, (struct memory_spec){0}, UINT64_MAX), STATUS_SIZE_OVERFLOW);
+    assert_int_equal(plan_fails(pool, (struct memory_spec){0}, UINT64_C(1) << 63), STATUS_SIZE_OVERFLOW);
+    assert_int_equal(plan_fails(pool, (struct memory_spec){0}, 512 * MB + 1), STATUS_TOO_BIG);
+    assert_int_equal(pool_plan(pool, &(struct memory_spec){0}, 1, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.bytes, PAGE);
 
-    assert_int_equal(pool_plan(pool, &(struct pool_request){0}, 400 * MB, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(pool, &(struct memory_spec){0}, 400 * MB, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(pool_charge(pool, &plan, TALLY_USED, NULL), 0);
-    assert_int_equal(plan_fails(pool, (struct pool_request){0}, 200 * MB), STATUS_POOL_FULL);
+    assert_int_equal(plan_fails(pool, (struct memory_spec){0}, 200 * MB), STATUS_POOL_FULL);
     /* charged to the node, so the other pools of that node feel it */
-    assert_int_equal(plan_fails(pools_by_name(pools, "node0-thp"), (struct pool_request){0}, 200 * MB),
+    assert_int_equal(plan_fails(pools_by_name(pools, "node0-thp"), (struct memory_spec){0}, 200 * MB),
                      STATUS_POOL_FULL);
     assert_int_equal(pool_available(pools_by_name(pools, "node0-thp")), 112 * MB);
-    assert_int_equal(plan_fails(all, (struct pool_request){.n_nodes = 1, .nodes = node0,
+    assert_int_equal(plan_fails(all, (struct memory_spec){.n_nodes = 1, .nodes = {0},
                                                            .placement = PLACEMENT_BIND}, 200 * MB),
                      STATUS_POOL_FULL);
-    assert_int_equal(plan_fails(all, (struct pool_request){.n_nodes = 1, .nodes = node0,
+    assert_int_equal(plan_fails(all, (struct memory_spec){.n_nodes = 1, .nodes = {0},
                                                            .placement = PLACEMENT_BIND}, 600 * MB),
                      STATUS_TOO_BIG);
     /* a preference goes on to the next nearest */
-    assert_int_equal(pool_plan(all, &(struct pool_request){.n_nodes = 1, .nodes = node0,
+    assert_int_equal(pool_plan(all, &(struct memory_spec){.n_nodes = 1, .nodes = {0},
                                                            .placement = PLACEMENT_LOCAL},
                                200 * MB, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.node, 1);
@@ -189,30 +184,27 @@ static void sizes_have_their_own_errors(void **state)
 
 static void plans_mind_the_pool(void **state)
 {
-    const uint32_t other[] = {1};
-    const uint32_t twice[] = {0, 0};
-    const uint32_t weights[] = {0, 0, 0};
     struct pools *pools = make(&(struct pools_config){0});
     struct pool *pool = pools_by_name(pools, "node0-4k");
     struct pool *all = pools_by_name(pools, "all-4k");
     struct plan plan;
 
-    assert_int_equal(plan_fails(pool, (struct pool_request){.n_nodes = 1, .nodes = other}, PAGE),
+    assert_int_equal(plan_fails(pool, (struct memory_spec){.n_nodes = 1, .nodes = {1}}, PAGE),
                      STATUS_NO_SUCH_NODE);
-    assert_int_equal(pool_plan(pool, &(struct pool_request){.n_nodes = 1, .nodes = other,
+    assert_int_equal(pool_plan(pool, &(struct memory_spec){.n_nodes = 1, .nodes = {1},
                                                             .placement = PLACEMENT_LOCAL},
                                PAGE, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.node, 0);
-    assert_int_equal(plan_fails(all, (struct pool_request){.n_nodes = 2, .nodes = twice}, PAGE),
+    assert_int_equal(plan_fails(all, (struct memory_spec){.n_nodes = 2, .nodes = {0, 0}}, PAGE),
                      STATUS_INVALID_ARGUMENT);
-    assert_int_equal(plan_fails(all, (struct pool_request){.placement = PLACEMENT_SPLIT, .n_weights = 3,
-                                                           .weights = weights}, PAGE),
+    assert_int_equal(plan_fails(all, (struct memory_spec){.placement = PLACEMENT_SPLIT, .n_weights = 3,
+                                                           .weights = {0}}, PAGE),
                      STATUS_INVALID_ARGUMENT);
-    assert_int_equal(plan_fails(all, (struct pool_request){.placement = PLACEMENT_SPLIT, .n_weights = 2,
-                                                           .weights = weights}, PAGE),
+    assert_int_equal(plan_fails(all, (struct memory_spec){.placement = PLACEMENT_SPLIT, .n_weights = 2,
+                                                           .weights = {0}}, PAGE),
                      STATUS_INVALID_ARGUMENT);
     /* nobody says where nor from where: the node with most room */
-    assert_int_equal(pool_plan(all, &(struct pool_request){0}, PAGE, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(all, &(struct memory_spec){0}, PAGE, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.node, 1);
     pools_free(pools);
 }
@@ -235,7 +227,7 @@ static int setup_tiers(void **state)
 }
 
 /* The nodes of a buffer that takes all the room that there is on those which the placement permits. */
-static const char *order(struct pool *pool, struct pool_request request)
+static const char *order(struct pool *pool, struct memory_spec request)
 {
     static char text[64];
     bool only_named = request.n_nodes && (request.placement == PLACEMENT_BIND ||
@@ -260,13 +252,13 @@ static const char *order(struct pool *pool, struct pool_request request)
 }
 
 #define ASKED(how, caller, ...) \
-    ((struct pool_request){ \
+    ((struct memory_spec){ \
         .placement = PLACEMENT_##how, \
         .caller_node = (caller), \
         .n_nodes = sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), \
-        .nodes = (uint32_t[]){__VA_ARGS__}, \
+        .nodes = {__VA_ARGS__}, \
     })
-#define ANYWHERE(how, caller) ((struct pool_request){.placement = PLACEMENT_##how, .caller_node = (caller)})
+#define ANYWHERE(how, caller) ((struct memory_spec){.placement = PLACEMENT_##how, .caller_node = (caller)})
 #define ON(node) (1 + (node))
 
 static void the_callers_node_comes_first_and_then_the_nearest(void **state)
@@ -303,7 +295,7 @@ static void a_full_node_is_passed_over_for_the_next_nearest(void **state)
     static const uint32_t expected[] = {0, 2, 1, 3};
     struct pools *pools = make(&(struct pools_config){0});
     struct pool *all = pools_by_name(pools, "all-4k");
-    const struct pool_request bound = ASKED(BIND, ON(0), 3, 2, 1, 0);
+    const struct memory_spec bound = ASKED(BIND, ON(0), 3, 2, 1, 0);
     struct plan plan;
 
     for (unsigned i = 0; i < 4; i++) {
@@ -346,7 +338,7 @@ static void who_does_not_tell_his_node_gets_a_guess(void **state)
 
     /* the one with processors that has most room, and not that without */
     assert_string_equal(order(all, ANYWHERE(POOL, 0)), "0 2 1 3");
-    assert_int_equal(pool_plan(node0, &(struct pool_request){0}, PAGE, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(node0, &(struct memory_spec){0}, PAGE, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(pool_charge(node0, &plan, TALLY_USED, NULL), 0);
     assert_string_equal(order(all, ANYWHERE(POOL, 0)), "1 0 2 3");
     assert_string_equal(order(all, ANYWHERE(POOL, ON(63))), "1 0 2 3");
@@ -406,15 +398,15 @@ static void declared_pools_have_caps(void **state)
     assert_int_equal(pool_capacity(pools_by_name(pools, "half")), 256 * MB);
     assert_true(pools_by_name(pools, "half")->lazy);
     assert_int_equal(round->n_nodes, 3);
-    assert_int_equal(plan_fails(small, (struct pool_request){0}, 11 * MB), STATUS_TOO_BIG);
-    assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, TALLY_STOCK, &plan, NULL), 0);
-    assert_int_equal(pool_plan(small, &(struct pool_request){0}, 6 * MB, TALLY_STOCK, &second, NULL), 0);
+    assert_int_equal(plan_fails(small, (struct memory_spec){0}, 11 * MB), STATUS_TOO_BIG);
+    assert_int_equal(pool_plan(small, &(struct memory_spec){0}, 6 * MB, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(small, &(struct memory_spec){0}, 6 * MB, TALLY_STOCK, &second, NULL), 0);
     assert_int_equal(pool_charge(small, &plan, TALLY_USED, NULL), 0);
     assert_int_equal(pool_charge(small, &second, TALLY_USED, NULL), STATUS_POOL_FULL);
-    assert_int_equal(plan_fails(small, (struct pool_request){0}, 6 * MB), STATUS_POOL_FULL);
+    assert_int_equal(plan_fails(small, (struct memory_spec){0}, 6 * MB), STATUS_POOL_FULL);
     pool_shift(small, &plan, TALLY_USED, TALLY_NONE);
     assert_int_equal(pool_available(small), 10 * MB);
-    assert_int_equal(pool_plan(round, &(struct pool_request){0}, 8 * MB, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(round, &(struct memory_spec){0}, 8 * MB, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.part_size, 2 * MB);
     assert_int_equal(plan.brief.n_nodes, 3);
     pools_free(pools);
@@ -429,7 +421,7 @@ static void what_returns_counts_for_what_is_had_soon(void **state)
     struct pools *pools = make(&(struct pools_config){.pools = declared, .n_pools = 2});
     struct pool *small = pools_by_name(pools, "small"), *node = pools_by_name(pools, "node0-4k");
     struct pool *round = pools_by_name(pools, "round");
-    const struct pool_request request = {0};
+    const struct memory_spec request = {0};
     struct plan plan;
 
     assert_int_equal(pool_largest_soon(small), 10 * MB);
@@ -527,7 +519,7 @@ static void I5_budgets_stay_exact(void **state)
             live[i].pool = NULL;
         } else {
             struct pool *pool = pools_get(pools, (uint32_t)random() % pools_count(pools));
-            struct pool_request request = {.placement = (enum placement)(random() % 6)};
+            struct memory_spec request = {.placement = (enum placement)(random() % 6)};
             uint64_t size = 1 + (uint64_t)random() % (20 * MB);
             int r = pool_plan(pool, &request, size, TALLY_STOCK, &live[i].plan, NULL);
 

@@ -347,11 +347,11 @@ static void alloc_carries_everything(void **state)
     m.wait_ms = 9;
     fake.n_fds = 2;
     call(METHOD_ALLOC, &m.base);
-    assert_string_equal(fake.alloc.pool, "fast");
+    assert_string_equal(fake.alloc.memory.pool, "fast");
     assert_int_equal(fake.alloc.n, 2);
     assert_int_equal(fake.alloc.sizes[1], 2);
-    assert_int_equal(fake.alloc.nodes[0], 3);
-    assert_int_equal(fake.alloc.weights[1], 6);
+    assert_int_equal(fake.alloc.memory.nodes[0], 3);
+    assert_int_equal(fake.alloc.memory.weights[1], 6);
     assert_int_equal(fake.alloc.wait_ms, 9);
     reply = reply_as(&memoryd__v1__buffers__descriptor);
     assert_int_equal(reply->n_ids, 2);

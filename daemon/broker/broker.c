@@ -56,7 +56,7 @@ static void init(struct broker *broker, const struct broker_options *options)
     broker->pressure_turn = (struct timer)TIMER_INIT(pressure_turn);
     broker->overflow_turn = (struct timer)TIMER_INIT(lifecycle_overflow_turn);
     caches_init(&broker->caches);
-    pending_init(&broker->pending);
+    pending_init(&broker->pending, &broker->timers);
     list_init(&broker->upgrades);
     list_init(&broker->moves);
     list_init(&broker->ending);

@@ -98,26 +98,16 @@ void dedup_working(struct op *op)
         kept_set_working(kept, true);
 }
 
-static void dedup_retry(struct timer *timer)
-{
-    struct op_state *state = container_of(timer, struct op_state, retry_timer);
-
-    state->submit(state);
-}
-
 void dedup_work(struct op_state *state, void (*submit)(struct op_state *state))
 {
     struct broker *broker = state->op->broker;
     const struct kept *kept = dedup_find(broker, state->op->session, state->op->sequence);
     uint64_t at = deadline_at(broker->started, RETRY_DELAY_MS * NSEC_PER_MSEC);
 
-    if (!kept || !kept->record->deaths || deadline_passed(at, clock_now_ns())) {
+    if (!kept || !kept->record->deaths || deadline_passed(at, clock_now_ns()))
         submit(state);
-        return;
-    }
-    state->submit = submit;
-    state->retry_timer = (struct timer)TIMER_INIT(dedup_retry);
-    timer_arm(&broker->timers, &state->retry_timer, at);
+    else
+        pending_call_at(state, at, submit);
 }
 
 void dedup_rests(struct op_state *state)

@@ -82,31 +82,24 @@ int op_reload(struct op *op, struct reload_result *result)
 
 struct upgrade {
     struct op_state state;
-    struct broker *broker;
-    struct list link;   /* in broker->upgrades */
-    struct timer timer; /* to end early */
+    struct list link; /* in broker->upgrades */
 };
 
 static void upgrade_end(struct upgrade *upgrade, int status)
 {
-    timer_disarm(&upgrade->broker->timers, &upgrade->timer);
     list_remove(&upgrade->link);
     pending_end(&upgrade->state, status);
     free(upgrade);
 }
 
-static void upgrade_cancelled(struct timer *timer)
+static void upgrade_cancelled(struct op_state *state)
 {
-    struct upgrade *upgrade = container_of(timer, struct upgrade, timer);
-
-    upgrade_end(upgrade, upgrade->state.cancel_status);
+    upgrade_end(container_of(state, struct upgrade, state), state->cancel_status);
 }
 
 static void upgrade_cancel(struct op_state *state)
 {
-    struct upgrade *upgrade = container_of(state, struct upgrade, state);
-
-    timer_arm(&upgrade->broker->timers, &upgrade->timer, 0);
+    pending_call_at(state, 0, upgrade_cancelled);
 }
 
 void broker_upgrade_decided(struct broker *broker, int error, const char *why)
@@ -145,10 +138,9 @@ int op_upgrade(struct op *op)
     r = host->check_config ? host->check_config(host->userdata, &op->problem) : 0;
     if (r)
         return r;
-    upgrade = malloc(sizeof(*upgrade));
+    upgrade = calloc(1, sizeof(*upgrade));
     if (!upgrade)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to wait for the answer");
-    *upgrade = (struct upgrade){.broker = broker, .timer = TIMER_INIT(upgrade_cancelled)};
     list_append(&broker->upgrades, &upgrade->link);
     pending_begin(&broker->pending, &upgrade->state, op, upgrade_cancel);
     keeper_link_send(broker->options.keeper, PACKET_UPGRADE);

@@ -39,7 +39,6 @@ enum alloc_step {
 struct alloc {
     struct op_state state;
     struct waiter waiter;
-    struct timer cancel_turn; /* for what was cancelled while it waited */
     struct commit_job job;
     struct broker *broker;
     struct op *op;
@@ -65,6 +64,8 @@ static struct problem *alloc_problem(struct alloc *alloc)
     return &alloc->op->problem;
 }
 
+static void alloc_resume(struct op_state *state);
+
 static void alloc_cancel(struct op_state *state)
 {
     struct alloc *alloc = container_of(state, struct alloc, state);
@@ -73,7 +74,7 @@ static void alloc_cancel(struct op_state *state)
         batch_cancel(&alloc->batch);
     } else {
         waiters_remove(&alloc->broker->waiters, &alloc->waiter);
-        timer_arm(&alloc->broker->timers, &alloc->cancel_turn, 0);
+        pending_call_at(state, 0, alloc_resume);
     }
 }
 
@@ -365,13 +366,14 @@ static void alloc_end(struct alloc *alloc, int r)
 {
     if (r == OP_PENDING)
         return;
-    timer_disarm(&alloc->broker->timers, &alloc->cancel_turn);
     pending_end(&alloc->state, r);
     alloc_free(alloc);
 }
 
-static void alloc_resume(struct alloc *alloc)
+static void alloc_resume(struct op_state *state)
 {
+    struct alloc *alloc = container_of(state, struct alloc, state);
+
     alloc_end(alloc, alloc_run(alloc));
 }
 
@@ -382,12 +384,9 @@ static void alloc_commit_begins(struct commit_job *job)
 
 static void alloc_committed(struct commit_job *job)
 {
-    alloc_resume(job->userdata);
-}
+    struct alloc *alloc = job->userdata;
 
-static void alloc_cancelled(struct timer *timer)
-{
-    alloc_resume(container_of(timer, struct alloc, cancel_turn));
+    alloc_resume(&alloc->state);
 }
 
 static bool alloc_room_is_there(struct waiter *waiter)
@@ -432,7 +431,7 @@ static void alloc_waited_too_long(struct waiter *waiter)
         return;
     }
     alloc->state.cancel_status = STATUS_TIMED_OUT;
-    alloc_resume(alloc);
+    alloc_resume(&alloc->state);
 }
 
 /* ---- the operation -------------------------------------------------------------------------------------- */
@@ -463,7 +462,6 @@ int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result
     alloc->name = name;
     alloc->choice = choice;
     alloc->session = op->session;
-    alloc->cancel_turn = (struct timer)TIMER_INIT(alloc_cancelled);
     alloc->job.begins = alloc_commit_begins;
     alloc->job.done = alloc_committed;
     alloc->job.userdata = alloc;

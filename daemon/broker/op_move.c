@@ -92,6 +92,8 @@ static int may_move(struct op *op, const struct buffer *buffer)
 
 /* ---- the steps: 0, and move->step is the next; OP_PENDING; or the status to end with --------------------- */
 
+static void move_resume(struct op_state *state);
+
 static void move_cancel(struct op_state *state)
 {
     struct move *move = container_of(state, struct move, state);
@@ -100,7 +102,7 @@ static void move_cancel(struct op_state *state)
         atomic_store(&move->job.cancel, true);
     } else {
         waiters_remove(&move->broker->waiters, &move->waiter);
-        timer_arm(&move->broker->timers, &move->cancel_turn, 0);
+        pending_call_at(state, 0, move_resume);
     }
 }
 
@@ -271,6 +273,13 @@ static void move_end(struct move *move, int r)
     free(move);
 }
 
+static void move_resume(struct op_state *state)
+{
+    struct move *move = container_of(state, struct move, state);
+
+    move_end(move, move_run(move));
+}
+
 static void move_begins(struct memory_job *job)
 {
     dedup_working(container_of(job, struct move, job)->op);
@@ -278,16 +287,7 @@ static void move_begins(struct memory_job *job)
 
 static void move_migrated(struct memory_job *job)
 {
-    struct move *move = container_of(job, struct move, job);
-
-    move_end(move, move_run(move));
-}
-
-static void move_cancelled(struct timer *timer)
-{
-    struct move *move = container_of(timer, struct move, cancel_turn);
-
-    move_end(move, move_run(move));
+    move_resume(&container_of(job, struct move, job)->state);
 }
 
 static bool move_need_not_wait(struct waiter *waiter)
@@ -324,7 +324,6 @@ int op_move(struct op *op, uint64_t id, uint32_t node)
     move->op = op;
     move->id = id;
     move->room.node = node;
-    move->cancel_turn = (struct timer)TIMER_INIT(move_cancelled);
     move->job.begins = move_begins;
     move->job.done = move_migrated;
     waiter_init(&move->waiter, 0, 0);

@@ -25,7 +25,6 @@ enum move_step {
 struct move {
     struct op_state state;
     struct waiter waiter;
-    struct timer cancel_turn; /* for what was cancelled while it waited */
     struct memory_job job;
     struct migration migration;
     struct pool_demand room;

@@ -185,7 +185,6 @@ static int revoke_serial(struct op *op, const struct session *session, uint64_t 
 /* All tokens of one buffer that there were when it was asked for. */
 struct revocation {
     struct op_state state;
-    struct timer timer;
     struct broker *broker;
     uint64_t buffer;
     uint64_t end; /* the first serial that is none of them */
@@ -214,22 +213,21 @@ static bool revoke_some(struct revocation *revocation)
     return false;
 }
 
-static void revoke_turn(struct timer *timer)
+static void revoke_turn(struct op_state *state)
 {
-    struct revocation *revocation = container_of(timer, struct revocation, timer);
+    struct revocation *revocation = container_of(state, struct revocation, state);
 
-    if (!revocation->state.cancel_status && revoke_some(revocation)) {
-        timer_arm(&revocation->broker->timers, timer, 0);
+    if (!state->cancel_status && revoke_some(revocation)) {
+        pending_call_at(state, 0, revoke_turn);
         return;
     }
-    pending_end(&revocation->state, revocation->state.cancel_status);
+    pending_end(state, state->cancel_status);
     free(revocation);
 }
 
 static int revoke_all(struct op *op, uint64_t buffer, uint32_t *revoked)
 {
     struct revocation all = {
-        .timer = TIMER_INIT(revoke_turn),
         .broker = op->broker,
         .buffer = buffer,
         .end = ledger_header(op->broker->ledger)->next_id,
@@ -245,7 +243,7 @@ static int revoke_all(struct op *op, uint64_t buffer, uint32_t *revoked)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to revoke all of so many; ask again");
     *revocation = all;
     pending_begin(&op->broker->pending, &revocation->state, op, NULL);
-    timer_arm(&op->broker->timers, &revocation->timer, 0);
+    pending_call_at(&revocation->state, 0, revoke_turn);
     return OP_PENDING;
 }
 

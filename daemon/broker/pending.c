@@ -24,9 +24,16 @@ static int compare_sessions(const struct op_state *a, const struct op_state *b)
 
 TREE_GENERATE(op_state_tree, op_state, link, compare_sessions)
 
-void pending_init(struct pending *pending)
+void pending_init(struct pending *pending, struct timers *timers)
 {
-    *pending = (struct pending){.tree = RB_INITIALIZER(&pending->tree)};
+    *pending = (struct pending){.tree = RB_INITIALIZER(&pending->tree), .timers = timers};
+}
+
+static void op_state_turn(struct timer *timer)
+{
+    struct op_state *state = container_of(timer, struct op_state, timer);
+
+    state->later(state);
 }
 
 void pending_begin(struct pending *pending, struct op_state *state, struct op *op,
@@ -37,9 +44,16 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
     state->session = op->session;
     state->cancel = cancel;
     state->pending = pending;
+    state->timer = (struct timer)TIMER_INIT(op_state_turn);
     RB_INSERT(op_state_tree, &pending->tree, state);
     op->state = state;
     dedup_pending(op);
+}
+
+void pending_call_at(struct op_state *state, uint64_t at, void (*later)(struct op_state *state))
+{
+    state->later = later;
+    timer_arm(state->pending->timers, &state->timer, at);
 }
 
 void pending_end(struct op_state *state, int status)
@@ -47,6 +61,7 @@ void pending_end(struct op_state *state, int status)
     struct op *op = state->op;
 
     assert(op->state == state);
+    timer_disarm(state->pending->timers, &state->timer);
     RB_REMOVE(op_state_tree, &state->pending->tree, state);
     op->state = NULL;
     state->op = NULL;

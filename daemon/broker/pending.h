@@ -34,18 +34,18 @@ struct op_state {
     uint64_t session; /* when it began */
     int cancel_status; /* not 0: it was cancelled, with this */
     void (*cancel)(struct op_state *state); /* it is now; NULL: it looks at the status every now and then */
-    struct timer retry_timer; /* this and the next are for dedup.c */
-    void (*submit)(struct op_state *state);
+    struct timer timer;
+    void (*later)(struct op_state *state); /* what the timer is for */
 };
 
 RB_HEAD(op_state_tree, op_state);
 
 struct pending {
     struct op_state_tree tree; /* by session */
-    bool stopping;
+    struct timers *timers;
 };
 
-void pending_init(struct pending *pending);
+void pending_init(struct pending *pending, struct timers *timers);
 
 static inline bool pending_is_empty(const struct pending *pending)
 {
@@ -54,6 +54,8 @@ static inline bool pending_is_empty(const struct pending *pending)
 
 void pending_begin(struct pending *pending, struct op_state *state, struct op *op,
                    void (*cancel)(struct op_state *state));
+/* Calls `later` at this time, from the loop, unless the operation has ended by then. */
+void pending_call_at(struct op_state *state, uint64_t at, void (*later)(struct op_state *state));
 /* In progress no more, then op->done(). The state may be freed by then or afterwards, as its owner likes. */
 void pending_end(struct op_state *state, int status);
 

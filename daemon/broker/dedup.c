@@ -55,7 +55,7 @@ static int begin_known(const struct session *session, const struct kept *kept, s
                        struct problem *problem)
 {
     if (record_is_live(&kept->record->head))
-        return OP_KEPT;
+        return OP_ANSWERED;
     if (kept->running) {
         *ret_running = kept->running;
         return OP_RUNNING;
@@ -118,16 +118,16 @@ void dedup_rests(struct op_state *state)
         kept_set_working(kept, false);
 }
 
-void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,
-             size_t size, unsigned n_fds)
+void reply_store(struct broker *broker, uint64_t session, uint64_t sequence, const struct op_reply *reply,
+                 const void *message)
 {
     struct kept *kept = dedup_find(broker, session, sequence);
 
     if (kept)
-        kept_finish(kept, status, message, size, n_fds);
+        kept_finish(kept, reply->status, message, reply->size, reply->n_fds);
 }
 
-void op_kept(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message)
+void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message)
 {
     struct kept *kept = dedup_find(broker, session, sequence);
 

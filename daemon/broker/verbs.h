@@ -19,7 +19,7 @@
  * that has ended is given back first. a pending op that is cancelled by op_cancel() ends with TIMED_OUT soon.
  *
  * Around each request of a session rpc/ says which one it is, so that one that comes again is recognised: op_begin()
- * before it, op_keep() with its reply, in the same change as its effects.
+ * before it, reply_store() with its reply, in the same change as its effects.
  *
  * Where the items of a batch succeed or fail one by one, the verb returns 0 and op->problem tells about the first item
  * that failed, with its number; its sentence is empty if none did.
@@ -73,7 +73,7 @@ struct op_request {
 enum {
     OP_AGAIN = OP_PENDING + 1, /* do it, with op->rerun */
     OP_RUNNING,                /* it is being done: that op is still pending */
-    OP_KEPT,                   /* it was done: answer what op_kept() says */
+    OP_ANSWERED,               /* it was done: answer what reply_load() says */
     OP_FORGOTTEN,              /* the client has said that it has the reply: a breach of the protocol */
 };
 
@@ -94,12 +94,12 @@ bool op_acknowledge(struct broker *broker, uint64_t session, uint64_t acknowledg
 int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running,
              struct problem *problem);
 
-/* This is the reply, `size` bytes of its message. Does nothing for a request without a record. */
-void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,
-             size_t size, unsigned n_fds);
+/* This is the reply, with its message. Does nothing for a request without a record. */
+void reply_store(struct broker *broker, uint64_t session, uint64_t sequence, const struct op_reply *reply,
+                 const void *message);
 
-/* After OP_KEPT. `message` has room for MEMORYD_PAYLOAD_MAX bytes. */
-void op_kept(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message);
+/* After OP_ANSWERED. `message` has room for MEMORYD_PAYLOAD_MAX bytes. */
+void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message);
 
 /* The loop is at this request from now on, or (session 0) at none: what a later broker blames if this one dies. */
 void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method);

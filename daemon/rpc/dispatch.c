@@ -118,7 +118,7 @@ static bool is_repeat(struct rpc_client *client, struct call *call, const struct
         call->kept = recorded;
         call->rerun = r == OP_AGAIN;
         return false;
-    case OP_KEPT:
+    case OP_ANSWERED:
         *ret = reply_again(call);
         return true;
     case OP_RUNNING:

@@ -44,10 +44,11 @@ static void reply_status(const struct call *call, uint32_t status, const Protobu
 {
     struct rpc *rpc = call->rpc;
     size_t size = reply_pack(rpc, message);
+    const struct op_reply stored = {status, (uint32_t)size, fds ? fdset_count(fds) : 0};
 
     rpc->requests++;
     if (call->kept)
-        op_keep(rpc->broker, call->session, call->sequence, status, rpc->out, size, fds ? fdset_count(fds) : 0);
+        reply_store(rpc->broker, call->session, call->sequence, &stored, rpc->out);
     send_reply(call, status, size, fds);
 }
 
@@ -202,7 +203,7 @@ int reply_again(const struct call *call)
     struct rpc *rpc = call->rpc;
     struct op_reply kept;
 
-    op_kept(rpc->broker, call->session, call->sequence, &kept, rpc->out);
+    reply_load(rpc->broker, call->session, call->sequence, &kept, rpc->out);
     rpc->requests++;
     if (kept.status && !kept.size) {
         problem_set(&problem, "it was done, but there was no memory to keep the reply in; list what there is");

@@ -30,7 +30,7 @@ static int begin(uint64_t session, uint64_t sequence, uint16_t method, bool reco
 
 static void keep(uint64_t session, uint64_t sequence, uint32_t status)
 {
-    op_keep(host.broker, session, sequence, status, "reply", 5, 0);
+    reply_store(host.broker, session, sequence, &(struct op_reply){.status = status, .size = 5}, "reply");
     broker_commit(host.broker);
 }
 
@@ -57,8 +57,8 @@ static void a_request_is_new_then_kept_then_forgotten(void **state)
 
     assert_int_equal(begin(session, 5, METHOD_RESERVE, true), 0);
     keep(session, 5, STATUS_NAME_EXISTS);
-    assert_int_equal(begin(session, 5, METHOD_RESERVE, true), OP_KEPT);
-    op_kept(host.broker, session, 5, &reply, message);
+    assert_int_equal(begin(session, 5, METHOD_RESERVE, true), OP_ANSWERED);
+    reply_load(host.broker, session, 5, &reply, message);
     assert_int_equal(reply.status, STATUS_NAME_EXISTS);
     assert_int_equal(reply.size, 5);
     assert_memory_equal(message, "reply", 5);
@@ -79,7 +79,7 @@ static void sequences_are_of_a_session(void **state)
     assert_int_equal(begin(other, 5, METHOD_RESERVE, true), 0);
     /* of none that lives: the verb says so */
     assert_int_equal(begin(one + 1000, 5, METHOD_RESERVE, true), 0);
-    op_keep(host.broker, one + 1000, 5, 0, "", 0, 0);
+    reply_store(host.broker, one + 1000, 5, &(struct op_reply){.status = 0}, "");
 }
 
 static void so_many_and_no_more(void **state)
@@ -104,7 +104,7 @@ static void they_end_with_their_session(void **state)
         static const char message[5000];
 
         assert_int_equal(begin(session, i, METHOD_RESERVE, true), 0);
-        op_keep(host.broker, session, i, 0, message, sizeof(message), 0);
+        reply_store(host.broker, session, i, &(struct op_reply){.size = sizeof(message)}, message);
     }
     assert_int_equal(CALL(session, op_goodbye), 0);
     host_settle();
@@ -194,7 +194,7 @@ static void what_one_broker_died_over_is_tried_again(void **state)
     died_over(session, 5, METHOD_PUBLISH, 1);
     assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_AGAIN);
     keep(session, 5, 0);
-    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_KEPT);
+    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_ANSWERED);
     /* one that waited for room when it died */
     died_over(session, 6, METHOD_ALLOC, 0);
     assert_int_equal(begin(session, 6, METHOD_ALLOC, true), OP_AGAIN);
@@ -229,7 +229,7 @@ static void what_two_brokers_died_over_is_not(void **state)
     assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), STATUS_REFUSED);
     assert_non_null(strstr(problem.sentence, "died"));
     keep(session, 5, STATUS_REFUSED);
-    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_KEPT);
+    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_ANSWERED);
     /* nor if it is harmless otherwise */
     died_over(session, 6, METHOD_LIST_BUFFERS, 1);
     assert_int_equal(begin(session, 6, METHOD_LIST_BUFFERS, false), OP_AGAIN);

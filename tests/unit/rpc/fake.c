@@ -51,7 +51,7 @@ int op_begin(struct broker *broker, const struct op_request *request, struct op 
     struct fake_kept *kept = find_kept(request->sequence);
 
     if (kept && kept->done)
-        return OP_KEPT;
+        return OP_ANSWERED;
     if (kept) {
         *ret_running = kept->running;
         return OP_RUNNING;
@@ -68,19 +68,19 @@ int op_begin(struct broker *broker, const struct op_request *request, struct op 
     return refuse(problem, STATUS_LIMIT, "no more than four");
 }
 
-void op_keep(struct broker *broker, uint64_t session, uint64_t sequence, uint32_t status, const void *message,
-             size_t size, unsigned n_fds)
+void reply_store(struct broker *broker, uint64_t session, uint64_t sequence, const struct op_reply *reply,
+                 const void *message)
 {
     struct fake_kept *kept = find_kept(sequence);
 
     if (!kept)
         return;
     kept->done = true;
-    kept->reply = (struct op_reply){.status = status, .size = (uint32_t)size, .n_fds = n_fds};
-    memcpy(kept->message, message, size);
+    kept->reply = *reply;
+    memcpy(kept->message, message, reply->size);
 }
 
-void op_kept(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message)
+void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message)
 {
     struct fake_kept *kept = find_kept(sequence);
 

@@ -6,8 +6,8 @@
  * set, so no path leaks a descriptor of a peer or closes one twice. The storage is inline: a set needs no allocation,
  * can be embedded, and 64 descriptors cost as little as none.
  *
- * The header is plain C without sockets, so that the broker's verbs can return descriptors without knowing how they
- * travel.
+ * The header is plain C without sockets, so that the broker's operations can return descriptors without knowing how
+ * they travel.
  *
  * A position keeps its number when its neighbour is stolen, because the items of a batch and their descriptors are
  * matched by position.

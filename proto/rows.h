@@ -2,10 +2,10 @@
 /*
  * The rows of the listings, field by field.
  *
- * A row travels through three forms: a plain struct in the broker (broker/verbs.h), a message of memoryd.proto, and a
- * struct of memclient.h. The tables below make the first form and fill the other two (rpc/serve_list.c in the daemon,
- * rpc/stubs_list.c and rpc/convert.h in the client). A new field is a line here, in the message and in the struct of
- * the library; the compiler checks that they agree.
+ * A row travels through three forms: a plain struct in the broker (broker/operations.h), a message of memoryd.proto,
+ * and a struct of memclient.h. The tables below make the first form and fill the other two (rpc/serve_list.c in the
+ * daemon, rpc/stubs_list.c and rpc/convert.h in the client). A new field is a line here, in the message and in the
+ * struct of the library; the compiler checks that they agree.
  *
  * Each line of a table is one X(form, name, ...), where `name` is the field in the message and in the plain struct:
  *

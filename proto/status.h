@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * Outcomes of a verb on the wire.
+ * Outcomes of an operation on the wire.
  *
  * The broker refuses with one of these and a sentence that says what to do; the client library turns the number into
  * the errno of the third column. Numbers are part of the protocol: they are never reused, and new ones are added at the
  * end. A client treats an unknown number as REFUSED.
  *
  * Inside the daemon these are the positive half of the error model: every function that may refuse returns 0, one of
- * these, or a negative errno that is fatal. OP_PENDING (broker/verbs.h) is not a status and never reaches the wire.
+ * these, or a negative errno that is fatal. OP_PENDING (broker/operations.h) is not a status and never reaches the
+ * wire.
  */
 
 /* X(name, number, errno, what it means) */

@@ -24,7 +24,7 @@
 #include "app/app.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "broker/verbs.h"
+#include "broker/operations.h"
 #include "log/log.h"
 #include "sys/sys.h"
 

@@ -11,7 +11,7 @@
 
 #include "app/app.h"
 #include "base/clock.h"
-#include "broker/verbs.h"
+#include "broker/operations.h"
 #include "log/log.h"
 #include "net/connection.h"
 #include "sys/schedule.h"

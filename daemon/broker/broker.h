@@ -6,7 +6,7 @@
  *
  * The broker opens descriptors that somebody must poll and has deadlines that somebody must wait for. It asks
  * for both through `struct broker_host`; app/ implements that with libevent, tests with a few lines of poll().
- * Everything here runs on the loop's thread. Verbs are in broker/verbs.h.
+ * Everything here runs on the loop's thread. Operations are in broker/operations.h.
  */
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ struct broker_host {
     /* Deliver an event on the session's connection (never called for a session without one). */
     void (*event)(void *userdata, void *connection, const struct broker_event *event);
     /* The session has ended or was resumed elsewhere: forget it, flush what is queued and close. The broker does not
-     * mention the connection again. It may be called from within a verb, whose reply is then still to be sent. */
+     * mention the connection again. It may be called from within an operation, whose reply is then still to be sent. */
     void (*disconnect)(void *userdata, void *connection);
     /* Call broker_session_exited(session) when this pidfd becomes readable. The broker owns the descriptor and
      * says unwatch before it closes it. Returns 0 or a negative errno. */
@@ -103,7 +103,7 @@ int broker_connection_lost(struct broker *broker, uint64_t session, void *connec
 /*
  * What was changed so far is done and will be remembered by a later broker; what cannot be taken back, closing memory
  * for good, happens now. The functions above do this at their end. The host does it when it has called done() of jobs,
- * and before the reply to a verb leaves.
+ * and before the reply to an operation leaves.
  */
 void broker_commit(struct broker *broker);
 

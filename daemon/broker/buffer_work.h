@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A verb whose slow part is done with one buffer by a worker.
+ * An operation whose slow part is done with one buffer by a worker.
  *
  * The worker has T; the pin keeps it open, and the buffer there, until the work is done.
  */
@@ -20,7 +20,8 @@ struct buffer_work {
 };
 
 /*
- * OP_PENDING: *ret is freed when the verb has ended. The caller fills in the job and says dedup_work(). Else NO_MEMORY.
+ * OP_PENDING: *ret is freed when the operation has ended. The caller fills in the job and says dedup_work(). Else
+ * NO_MEMORY.
  */
 int buffer_work_begin(struct op *op, struct buffer *buffer, int (*ended)(struct buffer_work *work),
                       struct buffer_work **ret);

@@ -3,7 +3,7 @@
  * Names, tokens and holds as they come and go.
  *
  * Each of them costs somebody something, may keep a buffer alive, may have a time, and others may want to know.
- * The objects' own rooms know nothing of times and events, so verbs make and end them only by these functions.
+ * The objects' own rooms know nothing of times and events, so operations make and end them only by these functions.
  * None of them asks what becomes of the buffer: that is lifecycle_claim_gone(), for the caller, once all is done.
  */
 #pragma once
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/problem.h"
-#include "broker/verbs.h"
+#include "broker/operations.h"
 #include "mem/buffer.h"
 #include "mem/name.h"
 #include "mem/token.h"

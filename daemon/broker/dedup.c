@@ -69,7 +69,7 @@ int op_begin(struct broker *broker, const struct op_request *request, struct op 
     struct session *session = find_session(broker, request->session);
     struct kept *kept;
 
-    /* the verb will say so */
+    /* the operation will say so */
     if (!session)
         return 0;
     kept = session_kept(session, request->sequence);

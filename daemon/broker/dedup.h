@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each request once, however often it comes: what operations say of themselves. Their caller's part is in verbs.h.
+ * Each request once, however often it comes: what operations say of themselves. Their caller's part is in operations.h.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/problem.h"
-#include "broker/verbs.h"
+#include "broker/operations.h"
 #include "mem/buffer.h"
 #include "session/hold.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/list.h"
 #include "base/problem.h"
-#include "broker/verbs.h"
+#include "broker/operations.h"
 #include "session/hold.h"
 #include "session/session.h"
 
@@ -18,7 +18,7 @@
 struct client {
     struct session *session;
     uint64_t id;
-    bool ended;             /* being taken apart; no verb finds it any more */
+    bool ended;             /* being taken apart; no operation finds it any more */
     bool has_release_log;   /* and when that is complete: the keeper is to drop it, too */
     struct list in_ending;  /* then; once that is complete, until it is committed */
     struct list subscribed; /* if it wants any events */

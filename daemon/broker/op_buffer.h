@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "broker/verbs.h"
+#include "broker/operations.h"
 
 struct buffer;
 struct session;

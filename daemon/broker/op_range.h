@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "broker/verbs.h"
+#include "broker/operations.h"
 
 struct session;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verbs in progress, and the queues for room. Serving stops after so many in one turn; the rest comes in
+ * The operations in progress, and the queues for room. Serving stops after so many in one turn; the rest comes in
  * the next. A user's queue is a chain of its waiters, whose oldest stands for it in its pool.
  */
 #include "broker/pending.h"

@@ -24,8 +24,8 @@
 
 #include "base/list.h"
 #include "base/tree.h"
+#include "broker/operations.h"
 #include "broker/timers.h"
-#include "broker/verbs.h"
 
 struct op_state {
     RB_ENTRY(op_state) link; /* all that are in progress */

@@ -27,7 +27,7 @@ static void request_free(struct request *request)
     free(request);
 }
 
-/* The verb has ended with 0 or a status. */
+/* The operation has ended with 0 or a status. */
 static void request_end(struct request *request, int status)
 {
     if (request->call.client || request->call.kept) {

@@ -4,13 +4,13 @@
 /*
  * One request while it is served.
  *
- * It embeds the verb's `struct op`, and the verb's arguments and result, which stay where they are until the verb has
- * ended. A verb may take long (a worker commits memory), and its client may be gone by then: the request then ends
- * without a reply, or with one that is kept for a repeat, and what its result holds is released.
+ * It embeds the operation's `struct op`, and the operation's arguments and result, which stay where they are until the
+ * operation has ended. An operation may take long (a worker commits memory), and its client may be gone by then: the
+ * request then ends without a reply, or with one that is kept for a repeat, and what its result holds is released.
  *
- * A method needs a serve function, which turns the message into arguments and calls the verb, and an answer function,
- * which turns the result into the reply; methods that reply with the same message share that one. All else is done
- * once, in dispatch.c, request.c and reply.c.
+ * A method needs a serve function, which turns the message into arguments and calls the operation, and an answer
+ * function, which turns the result into the reply; methods that reply with the same message share that one. All else is
+ * done once, in dispatch.c, request.c and reply.c.
  */
 
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 #include "base/list.h"
 #include "base/problem.h"
-#include "broker/verbs.h"
+#include "broker/operations.h"
 #include "proto/fdset.h"
 #include "proto/memoryd.pb-c.h"
 #include "proto/methods.h"
@@ -75,7 +75,7 @@ struct request {
         struct name_args name_bind;
         char name_unbind[sizeof(((struct lookup_args *)NULL)->name)];
     } args; /* undefined until the serve function sets it */
-    /* Named after the reply; zero before the verb. It is last, so that a request has memory for its own result only. */
+    /* Named after the reply; zero before the operation. It is last, so that a request has memory for its own result only. */
     union {
         uint8_t Done; /* nothing more */
         struct opened Buffers;
@@ -100,13 +100,13 @@ struct request {
 /* NULL: there is no memory, and the call is refused. */
 struct request *request_begin(const struct call *call);
 
-/* Goes on with what a verb returned. 0, or a negative errno that is fatal. The request may be gone afterwards. */
+/* Goes on with what an operation returned. 0, or a negative errno that is fatal. The request may be gone afterwards. */
 int request_go(struct request *request, int r);
 
 /* Its reply goes to this client: a repeat of it came on another connection. */
 void request_attach(struct request *request, struct rpc_client *client);
 
-/* One for each row of the method table: serve_hello(), ... Returns what the verb returned, or a status. */
+/* One for each row of the method table: serve_hello(), ... Returns what the operation returned, or a status. */
 #define X(id, NAME, name, Request, Reply, session, fds_in, fds_out, cost, repeat, grants)                    \
     int serve_##name(struct request *request, const Memoryd__V1__##Request *message);
 MEMORYD_METHODS(X)

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * From packets to verbs and back, for a host that has the sockets.
+ * From packets to operations and back, for a host that has the sockets.
  *
  * The host gives each sound packet of a client to rpc_client_packet() and offers a few functions by which replies and
  * events leave. A message that breaks the protocol is answered with PROTOCOL, and its connection finishes. A request

@@ -11,7 +11,7 @@
 
 #include "account/account.h"
 #include "broker/broker.h"
-#include "broker/verbs.h"
+#include "broker/operations.h"
 #include "mem/pool.h"
 #include "work/work.h"
 
@@ -36,7 +36,7 @@ struct host {
     struct broker_options options;
     uint64_t grace_ms;
     uint32_t nodes; /* simulated ones; 0 = as the machine is */
-    bool no_commit;      /* what verbs do is left without a commit */
+    bool no_commit;      /* what operations do is left without a commit */
     uint64_t arena_base; /* 0 = the usual one */
     struct keeper_link *keeper; /* what the next start is given */
     struct inherited_fd *inherited;
@@ -88,20 +88,20 @@ void host_turn(int timeout_ms);
 /* Turns until nothing is left to do. */
 void host_settle(void);
 
-/* A verb as a test calls it: begins it and waits for its end. */
+/* An operation as a test calls it: begins it and waits for its end. */
 struct call {
     struct op op;
     bool ended;
     int status;
 };
 void call_init(struct call *call, uint64_t session);
-/* What the verb returned -> its status. */
+/* What the operation returned -> its status. */
 int call_finish(struct call *call, int r);
-#define CALL(session, verb, ...) \
+#define CALL(session, operation, ...) \
     __extension__({ \
         static struct call call_; \
         call_init(&call_, (session)); \
-        int call_r_ = call_finish(&call_, verb(&call_.op, ##__VA_ARGS__)); \
+        int call_r_ = call_finish(&call_, operation(&call_.op, ##__VA_ARGS__)); \
         host_sentence = call_.op.problem.sentence; \
         call_r_; \
     })

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "broker/verbs.h"
+#include "broker/operations.h"
 
 #define STEPS_BUFFERS 5 /* the last is foreign */
 

@@ -77,7 +77,7 @@ static void sequences_are_of_a_session(void **state)
     assert_int_equal(begin(one, 5, METHOD_RESERVE, true), 0);
     keep(one, 5, 0);
     assert_int_equal(begin(other, 5, METHOD_RESERVE, true), 0);
-    /* of none that lives: the verb says so */
+    /* of none that lives: the operation says so */
     assert_int_equal(begin(one + 1000, 5, METHOD_RESERVE, true), 0);
     reply_store(host.broker, one + 1000, 5, &(struct op_reply){.status = 0}, "");
 }
@@ -237,13 +237,13 @@ static void what_two_brokers_died_over_is_not(void **state)
     assert_int_equal(begin(session, 7, METHOD_LIST_BUFFERS, false), STATUS_REFUSED);
 }
 
-static int again(uint64_t session, uint64_t buffer, int (*verb)(struct op *op, uint64_t buffer, bool flag))
+static int again(uint64_t session, uint64_t buffer, int (*operation)(struct op *op, uint64_t buffer, bool flag))
 {
     static struct call call;
 
     call_init(&call, session);
     call.op.rerun = true;
-    return call_finish(&call, verb(&call.op, buffer, false));
+    return call_finish(&call, operation(&call.op, buffer, false));
 }
 
 /* The broker died after the effect and before the reply. */

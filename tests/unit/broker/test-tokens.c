@@ -168,7 +168,7 @@ static void all_are_revoked(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
-/* Nothing else keeps it: it ends with the last of them, and the verb ends, too. */
+/* Nothing else keeps it: it ends with the last of them, and the operation ends, too. */
 static void the_buffer_may_end_of_it(void **state)
 {
     uint64_t admin = host_session(1), buffer;

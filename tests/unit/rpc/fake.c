@@ -93,9 +93,9 @@ void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, ui
     fake.executing = session ? sequence : 0;
 }
 
-static int verb(struct op *op, const char *name)
+static int operation(struct op *op, const char *name)
 {
-    fake.verb = name;
+    fake.operation = name;
     fake.calls++;
     fake.was_executing = fake.executing;
     fake.rerun = op->rerun;
@@ -126,18 +126,18 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
     *result = (struct hello_result){
         .session = ++sessions, .broker_id = 77, .arena_base = 0x566000000000, .arena_size = 1 << 30, .base_page = 4096,
         .release_log = args->release_log ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1};
-    return verb(op, "hello");
+    return operation(op, "hello");
 }
 
 int op_goodbye(struct op *op)
 {
-    return verb(op, "goodbye");
+    return operation(op, "goodbye");
 }
 
 int op_subscribe(struct op *op, uint32_t mask)
 {
     fake.mask = mask;
-    return verb(op, "subscribe");
+    return operation(op, "subscribe");
 }
 
 static void add_fds(struct fdset *fds, unsigned n)
@@ -163,14 +163,14 @@ int op_alloc(struct op *op, const struct alloc_spec *args, struct opened *result
 {
     fake.alloc = *args;
     fill(result, args->n);
-    return verb(op, "alloc");
+    return operation(op, "alloc");
 }
 
 int op_release(struct op *op, const struct ids *buffers, struct statuses *result)
 {
     result->n = buffers->n;
     fake.released = *buffers;
-    return verb(op, "release");
+    return operation(op, "release");
 }
 
 int op_export(struct op *op, const struct export_args *args, struct statuses *result)
@@ -178,7 +178,7 @@ int op_export(struct op *op, const struct export_args *args, struct statuses *re
     fake.export = *args;
     result->n = args->buffers.n;
     add_fds(&result->fds, result->n);
-    return verb(op, "export");
+    return operation(op, "export");
 }
 
 int op_import(struct op *op, const struct fdset *fds, struct opened *result)
@@ -187,7 +187,7 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
     result->n = fdset_count(fds);
     for (uint32_t i = 0; i < result->n; i++)
         result->items[i] = (struct opened_item){.status = STATUS_FD_FOREIGN, .id = 9};
-    return verb(op, "import");
+    return operation(op, "import");
 }
 
 int op_adopt(struct op *op, const struct fdset *fds, struct opened *result)
@@ -195,21 +195,21 @@ int op_adopt(struct op *op, const struct fdset *fds, struct opened *result)
     fake.imported = fdset_count(fds);
     fill(result, 1);
     fdset_deinit(&result->fds);
-    return verb(op, "adopt");
+    return operation(op, "adopt");
 }
 
 int op_open(struct op *op, const struct open_args *args, struct opened *result)
 {
     fake.open = *args;
     fill(result, args->n);
-    return verb(op, "open");
+    return operation(op, "open");
 }
 
 int op_lookup(struct op *op, const struct lookup_args *args, struct opened *result)
 {
     fake.lookup = *args;
     fill(result, 1);
-    return verb(op, "lookup");
+    return operation(op, "lookup");
 }
 
 int op_share(struct op *op, const struct share_args *args, struct share_result *result)
@@ -218,46 +218,46 @@ int op_share(struct op *op, const struct share_args *args, struct share_result *
     result->n = args->buffers.n;
     memset(result->tokens, 0xaa, sizeof(result->tokens));
     result->status[0] = STATUS_NO_RIGHT;
-    return verb(op, "share");
+    return operation(op, "share");
 }
 
 int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked)
 {
     fake.revoke = *args;
     *revoked = 1;
-    return verb(op, "revoke");
+    return operation(op, "revoke");
 }
 
 int op_name_bind(struct op *op, const struct name_args *args)
 {
     fake.name = *args;
-    return verb(op, "name_bind");
+    return operation(op, "name_bind");
 }
 
 int op_name_unbind(struct op *op, const char *name)
 {
     snprintf(fake.unbound, sizeof(fake.unbound), "%s", name);
-    return verb(op, "name_unbind");
+    return operation(op, "name_unbind");
 }
 
 int op_publish(struct op *op, uint64_t buffer, bool future_only)
 {
-    return verb(op, "publish");
+    return operation(op, "publish");
 }
 
 int op_discard(struct op *op, uint64_t buffer, uint64_t offset, uint64_t length)
 {
-    return verb(op, "discard");
+    return operation(op, "discard");
 }
 
 int op_move(struct op *op, uint64_t buffer, uint32_t node)
 {
-    return verb(op, "move");
+    return operation(op, "move");
 }
 
 int op_destroy(struct op *op, uint64_t buffer, bool force)
 {
-    return verb(op, "destroy");
+    return operation(op, "destroy");
 }
 
 static void widest(struct buffer_info *info, uint64_t id)
@@ -278,7 +278,7 @@ static void widest(struct buffer_info *info, uint64_t id)
 int op_info(struct op *op, uint64_t buffer, struct buffer_info *result)
 {
     widest(result, buffer);
-    return verb(op, "info");
+    return operation(op, "info");
 }
 
 int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t address, uint64_t *ret_id,
@@ -286,17 +286,17 @@ int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t addres
 {
     *ret_id = 5;
     *ret_address = 0x566000000000;
-    return verb(op, "reserve");
+    return operation(op, "reserve");
 }
 
 int op_unreserve(struct op *op, uint64_t reservation)
 {
-    return verb(op, "unreserve");
+    return operation(op, "unreserve");
 }
 
 int op_place(struct op *op, uint64_t buffer, uint64_t reservation, uint64_t offset)
 {
-    return verb(op, "place");
+    return operation(op, "place");
 }
 
 static void fill_row(enum list_kind kind, uint64_t id, union list_row *row)
@@ -344,35 +344,35 @@ int op_list(struct op *op, enum list_kind kind, const struct list_args *args, ui
         fill_row(kind, i, &row);
         if (!item(args->userdata, &row)) {
             *ret_next = i;
-            return verb(op, names[kind]);
+            return operation(op, names[kind]);
         }
     }
     *ret_next = 0;
-    return verb(op, names[kind]);
+    return operation(op, names[kind]);
 }
 
 int op_status(struct op *op, struct status_info *result)
 {
     *result = (struct status_info){.broker_id = 77, .simulated = true};
-    return verb(op, "status");
+    return operation(op, "status");
 }
 
 int op_check(struct op *op, struct check_result *result)
 {
     result->n_sentences = 1;
     snprintf(result->sentences[0], sizeof(result->sentences[0]), "one is not two");
-    return verb(op, "check");
+    return operation(op, "check");
 }
 
 int op_reload(struct op *op, struct reload_result *result)
 {
     *result = fake.reload;
-    return verb(op, "reload");
+    return operation(op, "reload");
 }
 
 int op_upgrade(struct op *op)
 {
-    return verb(op, "upgrade");
+    return operation(op, "upgrade");
 }
 
 /* ---- the broker as app/ sees it: enough to start and stop ------------------------------------------------ */

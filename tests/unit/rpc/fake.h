@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A broker without anything behind it: every verb of broker/verbs.h notes its arguments and returns what it was
- * told to return, so that tests see what reaches the broker and what becomes of each outcome.
+ * A broker without anything behind it: every operation of broker/operations.h notes its arguments and returns what it
+ * was told to return, so that tests see what reaches the broker and what becomes of each outcome.
  */
 #pragma once
 
 #include "broker/broker.h"
-#include "broker/verbs.h"
+#include "broker/operations.h"
 
 /* the reply to a recorded request */
 struct fake_kept {
@@ -18,20 +18,20 @@ struct fake_kept {
 };
 
 struct fake {
-    int status;           /* what verbs return */
+    int status;           /* what operations return */
     int begin;            /* what op_begin() returns for what is new */
     bool pend;            /* they return OP_PENDING instead */
     const char *sentence; /* of a refusal, if not NULL */
     unsigned n_fds;       /* descriptors that results carry */
     uint64_t n_records;   /* of each kind, for listings */
 
-    const char *verb;     /* the last one */
+    const char *operation; /* the last one */
     unsigned calls;
     unsigned cancelled;
     unsigned lost;        /* broker_connection_lost() */
     uint64_t executing;   /* sequence of the request that the loop is at */
-    uint64_t was_executing; /* when the last verb was called */
-    bool rerun;           /* the last verb was told so */
+    uint64_t was_executing; /* when the last operation was called */
+    bool rerun;           /* the last operation was told so */
     struct fake_kept kept[4]; /* of any session */
     struct op *pending;
     void *connection;     /* of the last hello */
@@ -57,5 +57,5 @@ struct fake {
 extern struct fake fake;
 
 void fake_reset(void);
-/* The pending verb ends. */
+/* The pending operation ends. */
 void fake_end(int status);

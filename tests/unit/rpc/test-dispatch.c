@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a packet to a verb and back: what reaches the broker, and what a client hears of each outcome. The broker is
- * a fake (fake.h), the transport notes what it is given.
+ * From a packet to an operation and back: what reaches the broker, and what a client hears of each outcome. The broker
+ * is a fake (fake.h), the transport notes what it is given.
  */
 #include "tests/support/test.h"
 
@@ -590,7 +590,7 @@ static void a_reload_tells_its_lines(void **state)
     fake.reload.lines[1] = (struct reload_line){RELOAD_APPLIED, "[session] grace"};
     fake.reload.lines[2] = (struct reload_line){RELOAD_RESTART, "[arena] half"};
     call(METHOD_RELOAD, &m.base);
-    assert_string_equal(fake.verb, "reload");
+    assert_string_equal(fake.operation, "reload");
     reply = reply_as(&memoryd__v1__reload_reply__descriptor);
     assert_string_equal(reply->config, "/etc/x");
     assert_int_equal(reply->n_applied, 1);

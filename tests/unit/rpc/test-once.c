@@ -164,7 +164,7 @@ static void descriptors_come_anew(void **state)
     memset(&fake.export, 0, sizeof(fake.export));
     alloc(&second, 2);
     assert_int_equal(second.n_fds, 2);
-    assert_string_equal(fake.verb, "export");
+    assert_string_equal(fake.operation, "export");
     assert_int_equal(fake.export.buffers.id[0], 101); /* the last one of both */
     assert_int_equal(fake.export.rights[0], MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE);
     same_reply();

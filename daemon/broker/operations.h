@@ -2,18 +2,18 @@
 #pragma once
 
 /*
- * The broker's verbs, on plain structs: what rpc/ calls and broker/op_*.c does.
+ * The broker's operations, on plain structs: what rpc/ calls and broker/op_*.c does.
  *
  * rpc/ has decoded and validated a request when it comes here: enums, counts, string contents, bit masks and
  * batch sizes are in range. What only the broker can know (does the id exist, may this session do that, is
  * there room) is decided here. Nothing in this header knows protobuf, sockets or libevent.
  *
- * A verb is a `struct op` embedded at the head of the caller's request object, with arguments and result next to
- * it, all of which stay where they are until the verb has ended. It returns
+ * An operation is a `struct op` embedded at the head of the caller's request object, with arguments and result next to
+ * it, all of which stay where they are until the operation has ended. It returns
  *     0            done; the result is filled in
  *     > 0          refused: a status of proto/status.h, and a sentence in op->problem; the result is untouched
  *     OP_PENDING   the work goes on elsewhere (a worker, or a queue for room); op->done is called once, later,
- *                  from the loop, with 0 or a status; never from inside the verb itself
+ *                  from the loop, with 0 or a status; never from inside the operation itself
  *     < 0          a negative errno that is fatal for the broker
  * The client may vanish meanwhile: a pending op still ends by its done(); what it had acquired for a session
  * that has ended is given back first. a pending op that is cancelled by op_cancel() ends with TIMED_OUT soon.
@@ -21,8 +21,8 @@
  * Around each request of a session rpc/ says which one it is, so that one that comes again is recognised: op_begin()
  * before it, reply_store() with its reply, in the same change as its effects.
  *
- * Where the items of a batch succeed or fail one by one, the verb returns 0 and op->problem tells about the first item
- * that failed, with its number; its sentence is empty if none did.
+ * Where the items of a batch succeed or fail one by one, the operation returns 0 and op->problem tells about the first
+ * item that failed, with its number; its sentence is empty if none did.
  *
  * Descriptors in a result belong to the result's fdset; rpc/ steals them for the reply. Descriptors in arguments
  * stay the caller's.

@@ -60,7 +60,7 @@ static int begin_known(const struct session *session, const struct kept *kept, s
         *ret_running = kept->running;
         return OP_RUNNING;
     }
-    return kept->record->deaths < DEATHS_MAX ? OP_AGAIN : refuse_poison(session, kept, problem);
+    return kept->record->deaths < DEATHS_MAX ? OP_REPLAY : refuse_poison(session, kept, problem);
 }
 
 int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running,

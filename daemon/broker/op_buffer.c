@@ -197,7 +197,7 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
         r = foreign_cannot(hold->buffer, &op->problem);
     if (r)
         return r;
-    if (hold->buffer->record->flags & BUFFER_PUBLISHED && op->rerun)
+    if (hold->buffer->record->flags & BUFFER_PUBLISHED && op->replay)
         return 0; /* the seal was all that there was time for */
     if (hold->buffer->record->flags & BUFFER_PUBLISHED)
         return refuse(&op->problem, STATUS_PUBLISHED, "buffer %llu is published already", (unsigned long long)id);
@@ -298,7 +298,7 @@ int op_destroy(struct op *op, uint64_t id, bool force)
         return r;
     buffer = buffers_find(&broker->buffers, id);
     if (!buffer || buffer->record->state == BUFFER_ENDING) {
-        if (op->rerun && ledger_id_was_given(broker->ledger, id))
+        if (op->replay && ledger_id_was_given(broker->ledger, id))
             return 0; /* the first time it got further than it knew */
         return no_such(broker, &op->problem, id, "buffer");
     }

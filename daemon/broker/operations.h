@@ -50,7 +50,7 @@ struct op {
     struct broker *broker;
     uint64_t session;  /* 0 before HELLO; set by op_hello */
     uint64_t sequence; /* if its reply is to be kept, else 0 */
-    bool rerun;        /* a broker died over it, and may have done some of it or all */
+    bool replay;        /* a broker died over it, and may have done some of it or all */
     struct problem problem;
     void (*done)(struct op *op, int status);
     struct op_state *state; /* the broker's own, while pending */
@@ -71,7 +71,7 @@ struct op_request {
 
 /* What is to be made of it, besides 0, do it, and a status. */
 enum {
-    OP_AGAIN = OP_PENDING + 1, /* do it, with op->rerun */
+    OP_REPLAY = OP_PENDING + 1, /* do it, with op->replay */
     OP_RUNNING,                /* it is being done: that op is still pending */
     OP_ANSWERED,               /* it was done: answer what reply_load() says */
     OP_FORGOTTEN,              /* the client has said that it has the reply: a breach of the protocol */

@@ -114,9 +114,9 @@ static bool is_repeat(struct rpc_client *client, struct call *call, const struct
     *ret = 0;
     switch (r) {
     case 0:
-    case OP_AGAIN:
+    case OP_REPLAY:
         call->kept = recorded;
-        call->rerun = r == OP_AGAIN;
+        call->replay = r == OP_REPLAY;
         return false;
     case OP_ANSWERED:
         *ret = reply_again(call);

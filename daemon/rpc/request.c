@@ -67,7 +67,7 @@ struct request *request_begin(const struct call *call)
     request->op.broker = call->rpc->broker;
     request->op.session = call->session;
     request->op.sequence = call->kept ? call->sequence : 0;
-    request->op.rerun = call->rerun;
+    request->op.replay = call->replay;
     request->op.done = on_done;
     request->call = *call;
     list_init(&request->link);

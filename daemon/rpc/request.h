@@ -36,7 +36,7 @@ struct call {
     uint64_t acknowledged;
     uint16_t method;
     bool kept;         /* the reply is kept for a repeat */
-    bool rerun;        /* as op->rerun */
+    bool replay;       /* as op->replay */
     struct fdset *fds; /* that came with it; only while it is being served */
 };
 
@@ -75,7 +75,8 @@ struct request {
         struct name_args name_bind;
         char name_unbind[sizeof(((struct lookup_args *)NULL)->name)];
     } args; /* undefined until the serve function sets it */
-    /* Named after the reply; zero before the operation. It is last, so that a request has memory for its own result only. */
+    /* Named after the reply; zero before the operation. It is last, so that a request has memory for its own result
+     * only. */
     union {
         uint8_t Done; /* nothing more */
         struct opened Buffers;

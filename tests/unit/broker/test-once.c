@@ -192,12 +192,12 @@ static void what_one_broker_died_over_is_tried_again(void **state)
     uint64_t session = host_session(1);
 
     died_over(session, 5, METHOD_PUBLISH, 1);
-    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_AGAIN);
+    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_REPLAY);
     keep(session, 5, 0);
     assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_ANSWERED);
     /* one that waited for room when it died */
     died_over(session, 6, METHOD_ALLOC, 0);
-    assert_int_equal(begin(session, 6, METHOD_ALLOC, true), OP_AGAIN);
+    assert_int_equal(begin(session, 6, METHOD_ALLOC, true), OP_REPLAY);
 }
 
 /* A second kill in the same burst must not find it at work again. */
@@ -208,7 +208,7 @@ static void what_a_broker_died_over_rests_first(void **state)
 
     assert_int_equal(host_alloc(session, PAGE, BUFFER_PUBLISHABLE, &buffer), 0);
     died_over(session, 5, METHOD_PUBLISH, 1);
-    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_AGAIN);
+    assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_REPLAY);
     host.broker->started = clock_now_ns();
     call_init(&call, session);
     call.op.sequence = 5;
@@ -232,7 +232,7 @@ static void what_two_brokers_died_over_is_not(void **state)
     assert_int_equal(begin(session, 5, METHOD_PUBLISH, true), OP_ANSWERED);
     /* nor if it is harmless otherwise */
     died_over(session, 6, METHOD_LIST_BUFFERS, 1);
-    assert_int_equal(begin(session, 6, METHOD_LIST_BUFFERS, false), OP_AGAIN);
+    assert_int_equal(begin(session, 6, METHOD_LIST_BUFFERS, false), OP_REPLAY);
     died_over(session, 7, METHOD_LIST_BUFFERS, 2);
     assert_int_equal(begin(session, 7, METHOD_LIST_BUFFERS, false), STATUS_REFUSED);
 }
@@ -242,7 +242,7 @@ static int again(uint64_t session, uint64_t buffer, int (*operation)(struct op *
     static struct call call;
 
     call_init(&call, session);
-    call.op.rerun = true;
+    call.op.replay = true;
     return call_finish(&call, operation(&call.op, buffer, false));
 }
 

@@ -56,7 +56,7 @@ int op_begin(struct broker *broker, const struct op_request *request, struct op 
         *ret_running = kept->running;
         return OP_RUNNING;
     }
-    if (!request->recorded || (fake.begin && fake.begin != OP_AGAIN))
+    if (!request->recorded || (fake.begin && fake.begin != OP_REPLAY))
         return fake.begin;
     for (unsigned i = 0; i < sizeof(fake.kept) / sizeof(fake.kept[0]); i++) {
         kept = &fake.kept[i];
@@ -98,7 +98,7 @@ static int operation(struct op *op, const char *name)
     fake.operation = name;
     fake.calls++;
     fake.was_executing = fake.executing;
-    fake.rerun = op->rerun;
+    fake.replay = op->replay;
     if (fake.sentence)
         problem_set(&op->problem, "%s", fake.sentence);
     if (fake.pend) {

@@ -31,7 +31,7 @@ struct fake {
     unsigned lost;        /* broker_connection_lost() */
     uint64_t executing;   /* sequence of the request that the loop is at */
     uint64_t was_executing; /* when the last operation was called */
-    bool rerun;           /* the last operation was told so */
+    bool replay;           /* the last operation was told so */
     struct fake_kept kept[4]; /* of any session */
     struct op *pending;
     void *connection;     /* of the last hello */

@@ -325,9 +325,9 @@ static void an_old_client_is_served_as_before(void **state)
 
 static void a_broker_that_died_over_it_is_told_of(void **state)
 {
-    fake.begin = OP_AGAIN;
+    fake.begin = OP_REPLAY;
     alloc(&first, 2);
-    assert_true(fake.rerun);
+    assert_true(fake.replay);
     assert_int_equal(first.header.status, 0);
     assert_int_equal(fake.kept[0].sequence, 2);
     assert_true(fake.kept[0].done);

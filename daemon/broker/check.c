@@ -259,7 +259,7 @@ static void check_buffer(struct check *check, const void *object)
                   (unsigned long long)hold->record->session, id);
     }
     /* a token keeps no buffer whose life is over, and it may take a while until it is gone */
-    if (buffer_is_over(buffer) ? buffer->n_holds || buffer->n_names
+    if (buffer_is_unreferenced(buffer) ? buffer->n_holds || buffer->n_names
                                : (record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
         check_fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id,
               record->state, buffer->n_holds, buffer->n_names, buffer->n_keeping);

@@ -197,7 +197,7 @@ static bool revoke_some(struct revocation *revocation)
 {
     struct buffer *buffer = buffers_find(&revocation->broker->buffers, revocation->buffer);
 
-    for (unsigned i = 0; buffer && !buffer_is_over(buffer); i++) {
+    for (unsigned i = 0; buffer && !buffer_is_unreferenced(buffer); i++) {
         struct list *first = list_first(&buffer->tokens);
         struct token *token = first ? container_of(first, struct token, in_buffer) : NULL;
 

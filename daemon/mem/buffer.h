@@ -194,7 +194,7 @@ void buffer_add_flags(struct buffers *buffers, struct buffer *buffer, uint32_t f
 void buffer_remove_flags(struct buffers *buffers, struct buffer *buffer, uint32_t flags);
 
 /* Is its life over? Whatever is left of it, tokens included, is on its way out. */
-static inline bool buffer_is_over(const struct buffer *buffer)
+static inline bool buffer_is_unreferenced(const struct buffer *buffer)
 {
     return buffer->record->state == BUFFER_DETACHED || buffer->record->state == BUFFER_ENDING;
 }

@@ -333,5 +333,5 @@ struct token *tokens_find(const struct tokens *tokens, uint64_t serial)
 {
     struct token *token = table_find(&tokens->table, serial);
 
-    return token && record_is_live(&token->record->head) && !buffer_is_over(token->buffer) ? token : NULL;
+    return token && record_is_live(&token->record->head) && !buffer_is_unreferenced(token->buffer) ? token : NULL;
 }

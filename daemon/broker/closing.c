@@ -64,9 +64,9 @@ static void close_now(struct broker *broker, struct buffer *buffer)
 
 /* ---- as it is: its pages go with its inode --------------------------------------------------------------- */
 
-static void closing_done(struct memory_job *job)
+static void closing_done(struct job *job)
 {
-    struct closing *closing = container_of(job, struct closing, job);
+    struct closing *closing = container_of(job, struct closing, job.job);
 
     closed(closing->broker, closing->buffer);
     free(closing);
@@ -78,8 +78,9 @@ static void closing_dropped(struct keeper_drop *drop)
     struct closing *closing = container_of(drop, struct closing, drop);
 
     closing->job.fd = steal_fd(&closing->buffer->fd);
-    closing->job.done = closing_done;
-    memory_job_end(&closing->broker->jobs, &closing->job);
+    closing->job.task = MEMORY_CLOSE;
+    closing->job.job.done = closing_done;
+    memory_job_submit(&closing->broker->jobs, &closing->job);
 }
 
 static void close_whole(struct closing *closing)
@@ -96,7 +97,7 @@ static void close_whole(struct closing *closing)
 
 /* ---- slice by slice -------------------------------------------------------------------------------------- */
 
-static void slice_done(struct memory_job *job);
+static void slice_done(struct job *done);
 
 /* One, behind what else waits to be given back. */
 static void empty_slice(struct closing *closing)
@@ -108,8 +109,9 @@ static void empty_slice(struct closing *closing)
     job->fd = closing->buffer->fd;
     job->length = closing->left < slice ? closing->left : slice;
     job->offset = closing->left - job->length;
-    job->done = slice_done;
-    memory_job_discard(&closing->broker->jobs, job);
+    job->task = MEMORY_DISCARD;
+    job->job.done = slice_done;
+    memory_job_submit(&closing->broker->jobs, job);
 }
 
 /* What several nodes have together, and what was stock, is credited when all of it is back. */
@@ -124,9 +126,10 @@ static void credit_slice(struct closing *closing)
     pressure_changed(broker);
 }
 
-static void slice_done(struct memory_job *job)
+static void slice_done(struct job *done)
 {
-    struct closing *closing = container_of(job, struct closing, job);
+    struct closing *closing = container_of(done, struct closing, job.job);
+    struct memory_job *job = &closing->job;
 
     if (job->status) {
         close_whole(closing); /* published */

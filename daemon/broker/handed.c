@@ -76,16 +76,16 @@ struct leftover {
     struct broker *broker;
 };
 
-static void leftover_closed(struct memory_job *job)
+static void leftover_closed(struct job *job)
 {
-    free(container_of(job, struct leftover, job));
+    free(container_of(job, struct leftover, job.job));
 }
 
 static void leftover_dropped(struct keeper_drop *drop)
 {
     struct leftover *leftover = container_of(drop, struct leftover, drop);
 
-    memory_job_end(&leftover->broker->jobs, &leftover->job);
+    memory_job_submit(&leftover->broker->jobs, &leftover->job);
 }
 
 static void handed_drop(struct broker *broker, struct inherited_fd *inherited)
@@ -99,7 +99,8 @@ static void handed_drop(struct broker *broker, struct inherited_fd *inherited)
     }
     leftover->broker = broker;
     leftover->job.fd = steal_fd(&inherited->fd);
-    leftover->job.done = leftover_closed;
+    leftover->job.task = MEMORY_CLOSE;
+    leftover->job.job.done = leftover_closed;
     leftover->drop.done = leftover_dropped;
     keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, inherited->key.id, &leftover->drop);
 }

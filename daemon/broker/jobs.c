@@ -11,9 +11,32 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
+#include "broker/dedup.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 #include "sys/sys.h"
+
+static void job_begins(struct work_job *work)
+{
+    dedup_working(container_of(work, struct job, work)->op);
+}
+
+static void job_done(struct work_job *work)
+{
+    struct job *job = container_of(work, struct job, work);
+
+    job->jobs->running--;
+    job->done(job);
+}
+
+static void job_submit(struct jobs *jobs, struct job *job, enum work_class class, void (*run)(struct work_job *work))
+{
+    job->jobs = jobs;
+    job->work = (struct work_job)WORK_JOB_INIT(job->work, run, job_done);
+    job->work.begins = job->op ? job_begins : NULL;
+    jobs->running++;
+    work_submit(jobs->work, class, &job->work);
+}
 
 /* ---- commits -------------------------------------------------------------------------------------------- */
 
@@ -53,31 +76,12 @@ int commit_job_run(struct commit_job *job)
 
 static void commit_work(struct work_job *work)
 {
-    (void)commit_job_run(container_of(work, struct commit_job, job));
-}
-
-static void commit_begins(struct work_job *work)
-{
-    struct commit_job *job = container_of(work, struct commit_job, job);
-
-    job->begins(job);
-}
-
-static void commit_done(struct work_job *work)
-{
-    struct commit_job *job = container_of(work, struct commit_job, job);
-
-    job->jobs->running--;
-    job->done(job);
+    (void)commit_job_run(container_of(work, struct commit_job, job.work));
 }
 
 void commit_job_submit(struct jobs *jobs, struct commit_job *job)
 {
-    job->jobs = jobs;
-    job->job = (struct work_job)WORK_JOB_INIT(job->job, commit_work, commit_done);
-    job->job.begins = commit_begins;
-    jobs->running++;
-    work_submit(jobs->work, bytes_of(job) <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, &job->job);
+    job_submit(jobs, &job->job, bytes_of(job) <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, commit_work);
 }
 
 /* ---- stock ----------------------------------------------------------------------------------------------- */
@@ -100,7 +104,7 @@ static bool is_affordable(const struct commit *commit, uint64_t reserve)
 
 static void stock_work(struct work_job *work)
 {
-    struct stock_job *job = container_of(work, struct stock_job, job);
+    struct stock_job *job = container_of(work, struct stock_job, job.work);
     bool affordable = is_affordable(&job->commits[0], job->reserve); /* they are many only if they are small */
 
     for (job->made = 0; affordable && job->made < job->n; job->made++) {
@@ -113,14 +117,6 @@ static void stock_work(struct work_job *work)
     }
 }
 
-static void stock_done(struct work_job *work)
-{
-    struct stock_job *job = container_of(work, struct stock_job, job);
-
-    job->jobs->running--;
-    job->done(job);
-}
-
 /*
  * A thread with hardly a share of its processor may lose that for seconds. So it is given nothing for which
  * it maps the memory: the loop would have to wait as long, with the lock on all mappings of the process in that
@@ -131,92 +127,59 @@ void stock_job_submit(struct jobs *jobs, struct stock_job *job)
     const struct commit *commit = &job->commits[0];
     enum work_class like_others = commit->plan.brief.bytes > WORK_SHORT_MAX ? WORK_LONG : WORK_SHORT;
 
-    job->jobs = jobs;
-    job->job = (struct work_job)WORK_JOB_INIT(job->job, stock_work, stock_done);
-    jobs->running++;
-    work_submit(jobs->work, job->urgent || commit_maps(commit) ? like_others : WORK_STOCK, &job->job);
+    job_submit(jobs, &job->job, job->urgent || commit_maps(commit) ? like_others : WORK_STOCK, stock_work);
 }
 
 /* ---- one buffer ----------------------------------------------------------------------------------------- */
 
-static void memory_begins(struct work_job *work)
-{
-    struct memory_job *job = container_of(work, struct memory_job, job);
-
-    if (job->begins)
-        job->begins(job);
-}
-
-static void memory_done(struct work_job *work)
-{
-    struct memory_job *job = container_of(work, struct memory_job, job);
-
-    job->jobs->running--;
-    job->done(job);
-}
-
-static void submit(struct jobs *jobs, struct memory_job *job, enum work_class class,
-                   void (*run)(struct work_job *job))
-{
-    job->jobs = jobs;
-    job->job = (struct work_job)WORK_JOB_INIT(job->job, run, memory_done);
-    job->job.begins = memory_begins;
-    jobs->running++;
-    work_submit(jobs->work, class, &job->job);
-}
-
 static void publish_work(struct work_job *work)
 {
-    struct memory_job *job = container_of(work, struct memory_job, job);
+    struct memory_job *job = container_of(work, struct memory_job, job.work);
 
     job->status = handle_publish(job->fd, job->future_only, &job->problem);
 }
 
 static void discard_work(struct work_job *work)
 {
-    struct memory_job *job = container_of(work, struct memory_job, job);
+    struct memory_job *job = container_of(work, struct memory_job, job.work);
 
     job->status = handle_discard(job->fd, job->offset, job->length, &job->cancel, &job->problem);
 }
 
 static void move_work(struct work_job *work)
 {
-    struct memory_job *job = container_of(work, struct memory_job, job);
+    struct memory_job *job = container_of(work, struct memory_job, job.work);
 
     job->status = migrate_run(job->migration, job->fd);
     job->problem = job->migration->to.problem;
 }
 
-static void end_work(struct work_job *work)
+static void close_work(struct work_job *work)
 {
-    struct memory_job *job = container_of(work, struct memory_job, job);
+    struct memory_job *job = container_of(work, struct memory_job, job.work);
 
     job->fd = fd_close(steal_fd(&job->fd));
 }
 
-void memory_job_publish(struct jobs *jobs, struct memory_job *job)
+void memory_job_submit(struct jobs *jobs, struct memory_job *job)
 {
-    submit(jobs, job, WORK_LONG, publish_work);
-}
+    static const struct {
+        void (*run)(struct work_job *work);
+        enum work_class class;
+    } tasks[] = {
+        [MEMORY_PUBLISH] = {publish_work, WORK_LONG},
+        [MEMORY_MOVE] = {move_work, WORK_LONG},
+        [MEMORY_DISCARD] = {discard_work, WORK_RELEASE},
+        [MEMORY_CLOSE] = {close_work, WORK_RELEASE},
+    };
+    bool is_short = job->task == MEMORY_MOVE && job->migration->from.brief.bytes <= WORK_SHORT_MAX;
 
-void memory_job_move(struct jobs *jobs, struct memory_job *job)
-{
-    submit(jobs, job, job->migration->from.brief.bytes <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, move_work);
-}
-
-void memory_job_discard(struct jobs *jobs, struct memory_job *job)
-{
-    submit(jobs, job, WORK_RELEASE, discard_work);
-}
-
-void memory_job_end(struct jobs *jobs, struct memory_job *job)
-{
-    submit(jobs, job, WORK_RELEASE, end_work);
+    job_submit(jobs, &job->job, is_short ? WORK_SHORT : tasks[job->task].class, tasks[job->task].run);
 }
 
 /* ---- watches after an overflow -------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static int compare_wds(const void *a, const void *b)
 {
     int x = *(const int *)a, y = *(const int *)b;
 
@@ -224,7 +187,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* "inotify wd:1f ino:... " a line, numbers in hexadecimal */
-static int read_survivors(struct live_watches_job *job)
+static int read_live_watches(struct live_watches_job *job)
 {
     static const char prefix[] = "inotify wd:";
     char path[64];
@@ -253,34 +216,23 @@ static int read_survivors(struct live_watches_job *job)
     if (ferror(f))
         return -EIO;
     if (job->n)
-        qsort(job->wds, job->n, sizeof(*job->wds), compare);
+        qsort(job->wds, job->n, sizeof(*job->wds), compare_wds);
     return 0;
 }
 
 static void live_watches_work(struct work_job *work)
 {
-    struct live_watches_job *job = container_of(work, struct live_watches_job, job);
+    struct live_watches_job *job = container_of(work, struct live_watches_job, job.work);
 
-    job->status = read_survivors(job);
-}
-
-static void live_watches_done(struct work_job *work)
-{
-    struct live_watches_job *job = container_of(work, struct live_watches_job, job);
-
-    job->jobs->running--;
-    job->done(job);
+    job->status = read_live_watches(job);
 }
 
 void live_watches_job_submit(struct jobs *jobs, struct live_watches_job *job)
 {
-    job->jobs = jobs;
-    job->job = (struct work_job)WORK_JOB_INIT(job->job, live_watches_work, live_watches_done);
-    jobs->running++;
-    work_submit(jobs->work, WORK_RELEASE, &job->job);
+    job_submit(jobs, &job->job, WORK_RELEASE, live_watches_work);
 }
 
 bool live_watches_has(const struct live_watches_job *job, int wd)
 {
-    return job->n && bsearch(&wd, job->wds, job->n, sizeof(*job->wds), compare);
+    return job->n && bsearch(&wd, job->wds, job->n, sizeof(*job->wds), compare_wds);
 }

@@ -21,17 +21,22 @@ struct jobs {
     unsigned running;
 };
 
+struct op;
+
+struct job {
+    struct work_job work;
+    struct jobs *jobs;
+    struct op *op; /* the request that it is for; NULL: none */
+    void (*done)(struct job *job);
+};
+
 /* Several commits, all or none: at the first that fails those before it are undone, by the same worker. */
 struct commit_job {
-    struct work_job job;
-    struct jobs *jobs;
+    struct job job;
     uint32_t n;
     struct commit *commits;
     uint32_t failed; /* which one, if status is not 0 */
     int status;
-    void (*begins)(struct commit_job *job); /* a worker is free for it */
-    void (*done)(struct commit_job *job);
-    void *userdata;
 };
 
 /* May the loop run it itself? */
@@ -42,8 +47,7 @@ void commit_job_submit(struct jobs *jobs, struct commit_job *job);
 
 /* Several commits for the stock, until one fails or it is told to stop: what was made by then stays. */
 struct stock_job {
-    struct work_job job;
-    struct jobs *jobs;
+    struct job job;
     atomic_bool stop; /* besides that of each commit; set by the loop */
     uint64_t reserve; /* of the machine's memory, so much stays */
     bool urgent;      /* as much as if somebody waited for them: soon somebody will */
@@ -51,46 +55,40 @@ struct stock_job {
     uint32_t made;    /* of them, the first ones */
     struct commit *commits;
     int *fds; /* of each a description for its first user, if it could be had; NULL: none is wanted */
-    void (*done)(struct stock_job *job);
-    void *userdata;
 };
 
 void stock_job_submit(struct jobs *jobs, struct stock_job *job);
 
+enum memory_task {
+    MEMORY_PUBLISH,
+    MEMORY_MOVE,
+    MEMORY_DISCARD,
+    MEMORY_CLOSE, /* the descriptor, which the job owns; with the last one the pages go */
+};
+
 /* Something slow with the description of one buffer, which stays open as long as the job runs. */
 struct memory_job {
-    struct work_job job;
-    struct jobs *jobs;
+    struct job job;
+    enum memory_task task;
     int fd;
     atomic_bool cancel;
-    uint64_t buffer; /* id, for done() */
-    uint64_t offset;
+    uint64_t offset; /* of what is discarded, and length */
     uint64_t length;
-    bool future_only; /* of publishing */
+    bool future_only;            /* of publishing */
     struct migration *migration; /* of moving; its problem is the job's */
     int status;
     struct problem problem;
-    void (*begins)(struct memory_job *job); /* a worker is free for it; or NULL */
-    void (*done)(struct memory_job *job);
-    void *userdata;
 };
 
-void memory_job_publish(struct jobs *jobs, struct memory_job *job);
-void memory_job_move(struct jobs *jobs, struct memory_job *job);
-void memory_job_discard(struct jobs *jobs, struct memory_job *job);
-/* Closes the descriptor, which the job owns, and with the last one the pages go. */
-void memory_job_end(struct jobs *jobs, struct memory_job *job);
+void memory_job_submit(struct jobs *jobs, struct memory_job *job);
 
 /* Which watches of the instance still exist, as the kernel lists them: after events were lost. */
 struct live_watches_job {
-    struct work_job job;
-    struct jobs *jobs;
+    struct job job;
     int watch; /* borrowed */
     int *wds;  /* ascending; the job's owner frees them */
     size_t n;
     int status; /* 0 or a negative errno */
-    void (*done)(struct live_watches_job *job);
-    void *userdata;
 };
 
 void live_watches_job_submit(struct jobs *jobs, struct live_watches_job *job);

@@ -362,9 +362,9 @@ void lifecycle_rescan(struct broker *broker)
     timer_arm(&broker->timers, &broker->overflow_turn, deadline_after_ms(LOOK_LATER_MS));
 }
 
-static void live_watches_listed(struct live_watches_job *job)
+static void live_watches_listed(struct job *job)
 {
-    struct broker *broker = job->userdata;
+    struct broker *broker = container_of(job->jobs, struct broker, jobs);
 
     broker->overflow_cursor = 0;
     timer_arm(&broker->timers, &broker->overflow_turn, 0);
@@ -391,8 +391,7 @@ static void lifecycle_overflow(struct broker *broker)
         return;
     }
     job->watch = broker->watch.fd;
-    job->done = live_watches_listed;
-    job->userdata = broker;
+    job->job.done = live_watches_listed;
     broker->live_watches = job;
     broker->overflow_again = false;
     broker->overflow_newest = broker->newest_watch;

@@ -2,6 +2,8 @@
 /* See lookup.h. */
 #include "broker/lookup.h"
 
+#include <stdio.h>
+
 #include "broker/state.h"
 #include "proto/status.h"
 
@@ -71,6 +73,30 @@ int find_hold(struct broker *broker, struct session *session, uint64_t buffer, u
                       missing & RIGHT_MANAGE ? " MANAGE" : "");
     *ret = hold;
     return 0;
+}
+
+void name_holders(const struct buffer *buffer, uint32_t rights, uint64_t except, char who[PROBLEM_SENTENCE_MAX])
+{
+    size_t length = 0;
+
+    who[0] = '\0';
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
+    {
+        const struct session_record *session = hold->session->record;
+        int n;
+
+        if ((hold->record->rights & rights) != rights || session->head.id == except)
+            continue;
+        n = snprintf(who + length, PROBLEM_SENTENCE_MAX - length, "%ssession %llu (pid %u, %s)", length ? ", " : "",
+                     (unsigned long long)session->head.id, session->pid, session->program);
+        if (n < 0 || (size_t)n >= PROBLEM_SENTENCE_MAX - length - 64) {
+            who[length] = '\0';
+            break;
+        }
+        length += (size_t)n;
+    }
+    if (!length)
+        (void)snprintf(who, PROBLEM_SENTENCE_MAX, "nobody the broker knows of");
 }
 
 void item_failed(struct problem *all, const struct problem *one, uint32_t item)

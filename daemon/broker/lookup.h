@@ -58,5 +58,8 @@ int no_such(struct broker *broker, struct problem *problem, uint64_t id, const c
 int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
               struct problem *problem);
 
+/* "session 12 (pid 345, cam), ..." as far as they fit: those but `except` that hold it with all these rights. */
+void name_holders(const struct buffer *buffer, uint32_t rights, uint64_t except, char who[PROBLEM_SENTENCE_MAX]);
+
 /* The problem of the first item of a batch that failed is what the batch says. */
 void item_failed(struct problem *all, const struct problem *one, uint32_t item);

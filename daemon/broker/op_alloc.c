@@ -377,16 +377,9 @@ static void alloc_resume(struct op_state *state)
     alloc_end(alloc, alloc_run(alloc));
 }
 
-static void alloc_commit_begins(struct commit_job *job)
+static void alloc_committed(struct job *job)
 {
-    dedup_working(((struct alloc *)job->userdata)->op);
-}
-
-static void alloc_committed(struct commit_job *job)
-{
-    struct alloc *alloc = job->userdata;
-
-    alloc_resume(&alloc->state);
+    alloc_resume(&container_of(job, struct alloc, job.job)->state);
 }
 
 static bool alloc_room_is_there(struct waiter *waiter)
@@ -462,9 +455,8 @@ int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result
     alloc->name = name;
     alloc->choice = choice;
     alloc->session = op->session;
-    alloc->job.begins = alloc_commit_begins;
-    alloc->job.done = alloc_committed;
-    alloc->job.userdata = alloc;
+    alloc->job.job.op = op;
+    alloc->job.job.done = alloc_committed;
     waiter_init(&alloc->waiter, choice.pools[choice.n - 1]->index, session->record->uid);
     alloc->waiter.for_reclaim = !spec->wait_ms;
     alloc->waiter.ready = alloc_room_is_there;

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done to buffers that exist: given up, exported, imported, published, discarded, destroyed, shown.
+ * What is done to buffers that exist: given up, exported, imported, published, discarded, destroyed.
  */
-#include "broker/op_buffer.h"
-
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/checked.h"
 #include "base/cleanup.h"
-#include "broker/buffer_work.h"
 #include "broker/claims.h"
 #include "broker/dedup.h"
 #include "broker/events.h"
@@ -146,18 +142,58 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
 
 /* ---- slow work on one buffer ---------------------------------------------------------------------------- */
 
-static void submit_publish(struct op_state *state)
-{
-    struct buffer_work *work = container_of(state, struct buffer_work, state);
+/* The worker has T; the pin keeps it open, and the buffer there, until the work is done. */
+struct buffer_work {
+    struct op_state state;
+    struct memory_job job;
+    struct broker *broker;
+    struct buffer *buffer;
+    int (*ended)(struct buffer_work *work); /* before the buffer is unpinned: the status to end with; NULL: the job's */
+};
 
-    memory_job_publish(&work->broker->jobs, &work->job);
+static void buffer_work_cancel(struct op_state *state)
+{
+    atomic_store(&container_of(state, struct buffer_work, state)->job.cancel, true);
 }
 
-static void submit_discard(struct op_state *state)
+static void buffer_work_submit(struct op_state *state)
 {
     struct buffer_work *work = container_of(state, struct buffer_work, state);
 
-    memory_job_discard(&work->broker->jobs, &work->job);
+    memory_job_submit(&work->broker->jobs, &work->job);
+}
+
+static void buffer_work_done(struct job *job)
+{
+    struct buffer_work *work = container_of(job, struct buffer_work, job.job);
+    int r = work->ended ? work->ended(work) : work->job.status;
+
+    if (r && !work->state.op->problem.sentence[0])
+        work->state.op->problem = work->job.problem;
+    lifecycle_unpin(work->broker, work->buffer);
+    pending_end(&work->state, r);
+    free(work);
+}
+
+/* `how` is the job, but for what is the same for all. OP_PENDING or NO_MEMORY. */
+static int buffer_work_begin(struct op *op, struct buffer *buffer, const struct memory_job *how,
+                             int (*ended)(struct buffer_work *work))
+{
+    struct buffer_work *work = calloc(1, sizeof(*work));
+
+    if (!work)
+        return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more request");
+    work->broker = op->broker;
+    work->buffer = buffer;
+    work->ended = ended;
+    work->job = *how;
+    work->job.fd = buffer->fd;
+    work->job.job.op = op;
+    work->job.job.done = buffer_work_done;
+    lifecycle_pin(buffer);
+    pending_begin(&op->broker->pending, &work->state, op, buffer_work_cancel);
+    dedup_work(&work->state, buffer_work_submit);
+    return OP_PENDING;
 }
 
 /* ---- publish -------------------------------------------------------------------------------------------- */
@@ -186,7 +222,6 @@ static int published(struct buffer_work *work)
 
 int op_publish(struct op *op, uint64_t id, bool future_only)
 {
-    struct buffer_work *work;
     struct session *session;
     struct hold *hold;
     int r = op_session(op, &session);
@@ -205,12 +240,8 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
         return refuse(&op->problem, STATUS_NOT_SUPPORTED,
                       "buffer %llu was not made to be published; allocate it with PUBLISHABLE",
                       (unsigned long long)id);
-    r = buffer_work_begin(op, hold->buffer, published, &work);
-    if (r == OP_PENDING) {
-        work->job.future_only = future_only;
-        dedup_work(&work->state, submit_publish);
-    }
-    return r;
+    return buffer_work_begin(op, hold->buffer,
+                             &(struct memory_job){.task = MEMORY_PUBLISH, .future_only = future_only}, published);
 }
 
 /* ---- discard -------------------------------------------------------------------------------------------- */
@@ -225,7 +256,6 @@ static int discarded(struct buffer_work *work)
 int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
 {
     const struct buffer_record *record;
-    struct buffer_work *work;
     struct session *session;
     struct hold *hold;
     uint64_t end;
@@ -250,13 +280,9 @@ int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
     if (offset >= record->bytes || !checked_add_u64(offset, length, &end) || end > record->bytes)
         return refuse(&op->problem, STATUS_SIZE_OVERFLOW, "the range goes beyond the buffer's %llu bytes",
                       (unsigned long long)record->bytes);
-    r = buffer_work_begin(op, hold->buffer, discarded, &work);
-    if (r == OP_PENDING) {
-        work->job.offset = offset;
-        work->job.length = length;
-        dedup_work(&work->state, submit_discard);
-    }
-    return r;
+    return buffer_work_begin(op, hold->buffer,
+                             &(struct memory_job){.task = MEMORY_DISCARD, .offset = offset, .length = length},
+                             discarded);
 }
 
 /* ---- destroy -------------------------------------------------------------------------------------------- */
@@ -281,15 +307,9 @@ static int may_destroy(struct op *op, const struct session *session, const struc
     return 0;
 }
 
-static int emptied(struct buffer_work *work)
-{
-    return work->job.status;
-}
-
 int op_destroy(struct op *op, uint64_t id, bool force)
 {
     struct broker *broker = op->broker;
-    struct buffer_work *work;
     struct session *session;
     struct buffer *buffer;
     int r = op_session(op, &session);
@@ -318,90 +338,5 @@ int op_destroy(struct op *op, uint64_t id, bool force)
                       "buffer %llu has ended, but it is published and the kernel lets nobody empty it; it goes with "
                       "the last who has it mapped",
                       (unsigned long long)id);
-    r = buffer_work_begin(op, buffer, emptied, &work);
-    if (r == OP_PENDING)
-        dedup_work(&work->state, submit_discard);
-    return r;
-}
-
-/* ---- info ----------------------------------------------------------------------------------------------- */
-
-bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer)
-{
-    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
-           buffer->record->charged_uid == session->record->uid ||
-           session_hold(session, buffer->record->head.id);
-}
-
-void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
-               struct buffer_info *info)
-{
-    const struct buffer_record *record = buffer->record;
-    const struct pool *pool = buffer_pool(&broker->buffers, buffer);
-    struct plan plan = {.brief = {.n_nodes = 0}};
-
-    if (pool)
-        buffer_plan(&broker->buffers, buffer, &plan);
-    *info = (struct buffer_info){
-        .id = record->head.id,
-        .state = record->state,
-        .flags = buffer_flags(buffer),
-        .size = record->size,
-        .bytes = record->bytes,
-        .pages = record->pages,
-        .page_size = pool ? pool->page_size : 0,
-        .placement = record->placement,
-        .n_nodes = plan.brief.n_nodes,
-        .huge_bytes = record->huge_bytes,
-        .uid = record->uid,
-        .charged_uid = record->charged_uid,
-        .pid = (pid_t)record->pid,
-        .inode = record->inode,
-        .address = record->address,
-        .created_ms = record->created_ms,
-        .detached_ms = record->detached_ms,
-        .holds = buffer->n_holds,
-        .names = buffer->n_names,
-        .tokens = buffer->n_tokens,
-    };
-    if (pool)
-        memcpy(info->pool, pool->name, sizeof(pool->name));
-    for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
-        info->nodes[i] = plan.nodes.node[i];
-        info->node_bytes[i] = plan.nodes.bytes[i];
-    }
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
-    {
-        if (info->n_holders == MEMORYD_HOLDERS_MAX)
-            break;
-        info->holders[info->n_holders] = hold->record->session;
-        info->holder_rights[info->n_holders] = hold->record->rights;
-        info->holder_cached[info->n_holders] = caches_have(hold);
-        info->holder_claims[info->n_holders++] = hold->record->kind;
-    }
-    if (!list_is_empty(&buffer->names)) {
-        char text[NAME_TEXT_SIZE];
-
-        name_text(container_of(list_first(&buffer->names), struct name, in_buffer), session->record->uid, text);
-        (void)snprintf(info->name, sizeof(info->name), "%s", text);
-    }
-}
-
-int op_info(struct op *op, uint64_t id, struct buffer_info *result)
-{
-    struct session *session;
-    struct buffer *buffer;
-    int r = op_session(op, &session);
-
-    if (r)
-        return r;
-    buffer = buffers_find(&op->broker->buffers, id);
-    if (!buffer)
-        return no_such(op->broker, &op->problem, id, "buffer");
-    if (!may_see_buffer(op->broker, session, buffer))
-        return refuse(&op->problem, STATUS_NO_RIGHT,
-                      "buffer %llu is uid %u's, and session %llu does not hold it", (unsigned long long)id,
-                      buffer->record->uid, (unsigned long long)op->session);
-    fill_info(op->broker, session, buffer, result);
-    return 0;
+    return buffer_work_begin(op, buffer, &(struct memory_job){.task = MEMORY_DISCARD}, NULL);
 }

@@ -7,12 +7,12 @@
  * and "that was all" in a reply, and there is no third meaning.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/align.h"
 #include "base/clock.h"
 #include "broker/lookup.h"
-#include "broker/op_buffer.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "mem/pool.h"
@@ -127,6 +127,86 @@ static enum walk_step list_pool(struct walk *walk, union list_row *row)
 }
 
 /* ---- buffers and sessions ------------------------------------------------------------------------------- */
+
+static bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer)
+{
+    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
+           buffer->record->charged_uid == session->record->uid ||
+           session_hold(session, buffer->record->head.id);
+}
+
+static void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
+                      struct buffer_info *info)
+{
+    const struct buffer_record *record = buffer->record;
+    const struct pool *pool = buffer_pool(&broker->buffers, buffer);
+    struct plan plan = {.brief = {.n_nodes = 0}};
+
+    if (pool)
+        buffer_plan(&broker->buffers, buffer, &plan);
+    *info = (struct buffer_info){
+        .id = record->head.id,
+        .state = record->state,
+        .flags = buffer_flags(buffer),
+        .size = record->size,
+        .bytes = record->bytes,
+        .pages = record->pages,
+        .page_size = pool ? pool->page_size : 0,
+        .placement = record->placement,
+        .n_nodes = plan.brief.n_nodes,
+        .huge_bytes = record->huge_bytes,
+        .uid = record->uid,
+        .charged_uid = record->charged_uid,
+        .pid = (pid_t)record->pid,
+        .inode = record->inode,
+        .address = record->address,
+        .created_ms = record->created_ms,
+        .detached_ms = record->detached_ms,
+        .holds = buffer->n_holds,
+        .names = buffer->n_names,
+        .tokens = buffer->n_tokens,
+    };
+    if (pool)
+        memcpy(info->pool, pool->name, sizeof(pool->name));
+    for (uint32_t i = 0; i < plan.brief.n_nodes; i++) {
+        info->nodes[i] = plan.nodes.node[i];
+        info->node_bytes[i] = plan.nodes.bytes[i];
+    }
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
+    {
+        if (info->n_holders == MEMORYD_HOLDERS_MAX)
+            break;
+        info->holders[info->n_holders] = hold->record->session;
+        info->holder_rights[info->n_holders] = hold->record->rights;
+        info->holder_cached[info->n_holders] = caches_have(hold);
+        info->holder_claims[info->n_holders++] = hold->record->kind;
+    }
+    if (!list_is_empty(&buffer->names)) {
+        char text[NAME_TEXT_SIZE];
+
+        name_text(container_of(list_first(&buffer->names), struct name, in_buffer), session->record->uid, text);
+        (void)snprintf(info->name, sizeof(info->name), "%s", text);
+    }
+}
+
+int op_info(struct op *op, uint64_t id, struct buffer_info *result)
+{
+    struct session *session;
+    struct buffer *buffer;
+    int r = op_session(op, &session);
+
+    if (r)
+        return r;
+    buffer = buffers_find(&op->broker->buffers, id);
+    if (!buffer)
+        return no_such(op->broker, &op->problem, id, "buffer");
+    if (!may_see_buffer(op->broker, session, buffer))
+        return refuse(&op->problem, STATUS_NO_RIGHT,
+                      "buffer %llu is uid %u's, and session %llu does not hold it", (unsigned long long)id,
+                      buffer->record->uid, (unsigned long long)op->session);
+    fill_info(op->broker, session, buffer, result);
+    return 0;
+}
 
 static enum walk_step list_buffer(struct walk *walk, union list_row *row)
 {

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "broker/buffer_work.h"
 #include "broker/dedup.h"
 #include "broker/events.h"
 #include "broker/export.h"
@@ -164,7 +163,7 @@ static void move_submit(struct op_state *state)
 {
     struct move *move = container_of(state, struct move, state);
 
-    memory_job_move(&move->broker->jobs, &move->job);
+    memory_job_submit(&move->broker->jobs, &move->job);
 }
 
 /* As long as the pages are on their way nobody has seen where they are. */
@@ -185,7 +184,6 @@ static int move_migrate(struct move *move)
     migration->to.page_size = move->room.pool->page_size;
     migration->cancel = &move->job.cancel;
     move->job.fd = buffer->fd;
-    move->job.buffer = buffer->record->head.id;
     move->job.migration = migration;
     pressure_changed(broker);
     move->step = MOVE_PUBLISH;
@@ -280,14 +278,9 @@ static void move_resume(struct op_state *state)
     move_end(move, move_run(move));
 }
 
-static void move_begins(struct memory_job *job)
+static void move_migrated(struct job *job)
 {
-    dedup_working(container_of(job, struct move, job)->op);
-}
-
-static void move_migrated(struct memory_job *job)
-{
-    move_resume(&container_of(job, struct move, job)->state);
+    move_resume(&container_of(job, struct move, job.job)->state);
 }
 
 static bool move_need_not_wait(struct waiter *waiter)
@@ -324,8 +317,9 @@ int op_move(struct op *op, uint64_t id, uint32_t node)
     move->op = op;
     move->id = id;
     move->room.node = node;
-    move->job.begins = move_begins;
-    move->job.done = move_migrated;
+    move->job.task = MEMORY_MOVE;
+    move->job.job.op = op;
+    move->job.job.done = move_migrated;
     waiter_init(&move->waiter, 0, 0);
     move->waiter.for_reclaim = true;
     move->waiter.ready = move_need_not_wait;

@@ -13,7 +13,7 @@
  *     check.c    I5, proven
  *     events.c   who is told what
  *     broker.c   makes it of these, and is driven by the loop
- *     pending.c, jobs.c, timers.c, buffer_work.c   what is going on
+ *     pending.c, jobs.c, timers.c   what is going on
  */
 #pragma once
 

@@ -115,9 +115,10 @@ static void stocking_schedule(struct stocking *stocking, uint64_t at)
         timer_arm(&stocking->broker->timers, &stocking->turn, at);
 }
 
-static void stocking_refilled(struct stock_job *job)
+static void stocking_refilled(struct job *done)
 {
-    struct refill *refill = container_of(job, struct refill, job);
+    struct refill *refill = container_of(done, struct refill, job.job);
+    struct stock_job *job = &refill->job;
     struct stocking *stocking = refill->stocking;
     struct broker *broker = stocking->broker;
     struct batch *batch = &refill->batch;
@@ -190,7 +191,7 @@ static void stocking_refill(struct stocking *stocking, struct stock_bin *bin, ui
     refill->job.urgent = urgent;
     refill->job.reserve = 2 * stocking->reserve;
     refill->job.fds = stock_wants_fds(bin) ? batch->fds : NULL;
-    refill->job.done = stocking_refilled;
+    refill->job.job.done = stocking_refilled;
     bin->coming += batch->n;
     list_init(&refill->link);
     list_append(&stocking->refills, &refill->link);

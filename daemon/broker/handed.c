@@ -1,42 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See handed.h. */
-#include "broker/handed.h"
-
-#include <errno.h>
+/*
+ * The descriptors that the keeper hands over to a broker that starts: options.inherited, sorted by id.
+ */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
+#include "broker/recover.h"
 #include "broker/state.h"
 
-/* By id, a byte of all ids at a time, from the lowest on: of many that takes a tenth of the time of comparing them. */
-int handed_sort(struct broker_options *options)
+static int compare_ids(const void *a, const void *b)
 {
-    size_t n = options->n_inherited;
-    _cleanup_free_ struct inherited_fd *spare = calloc(n + 1, sizeof(*spare));
-    struct inherited_fd *from = options->inherited, *to = spare;
-    uint64_t ids = 0;
+    const struct inherited_fd *x = a, *y = b;
 
-    if (!spare)
-        return fatal(-ENOMEM);
-    for (size_t i = 0; i < n; i++)
-        ids |= from[i].key.id;
-    for (unsigned shift = 0; shift < 64 && ids >> shift; shift += 8) {
-        size_t at[257] = {0};
-        struct inherited_fd *sorted = to;
+    return x->key.id < y->key.id ? -1 : x->key.id > y->key.id;
+}
 
-        for (size_t i = 0; i < n; i++)
-            at[(from[i].key.id >> shift & 255) + 1]++;
-        for (unsigned byte = 0; byte < 256; byte++)
-            at[byte + 1] += at[byte];
-        for (size_t i = 0; i < n; i++)
-            to[at[from[i].key.id >> shift & 255]++] = from[i];
-        to = from;
-        from = sorted;
-    }
-    if (from == spare)
-        memcpy(options->inherited, spare, n * sizeof(*spare));
-    return 0;
+void handed_sort(struct broker_options *options)
+{
+    if (options->n_inherited)
+        qsort(options->inherited, options->n_inherited, sizeof(*options->inherited), compare_ids);
 }
 
 /* Few have the same id: those of which there is one only have 0. */
@@ -105,8 +87,7 @@ static void handed_drop(struct broker *broker, struct inherited_fd *inherited)
     keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, inherited->key.id, &leftover->drop);
 }
 
-/* Those of quarantined records are put aside first, so that the rest is what belongs to nothing. */
-static void sort_out(struct broker *broker, const struct table *table, enum keeper_kind kind, int *aside)
+static void handed_spare_quarantined(struct broker *broker, const struct table *table, enum keeper_kind kind)
 {
     const struct record *record;
     uint64_t cursor = 0;
@@ -114,32 +95,22 @@ static void sort_out(struct broker *broker, const struct table *table, enum keep
     while ((record = table_next_quarantined(table, &cursor))) {
         struct inherited_fd *inherited = handed_find(broker, kind, record->id);
 
-        if (inherited && inherited->fd >= 0)
-            aside[inherited - broker->options.inherited] = steal_fd(&inherited->fd);
+        if (inherited)
+            inherited->quarantined = true;
     }
 }
 
-int handed_drop_rest(struct broker *broker)
+void handed_drop_rest(struct broker *broker)
 {
-    struct broker_options *options = &broker->options;
-    _cleanup_free_ int *aside = calloc(options->n_inherited + 1, sizeof(*aside));
-
-    if (!aside)
-        return fatal(-ENOMEM);
-    for (size_t i = 0; i < options->n_inherited; i++)
-        aside[i] = -1;
-    sort_out(broker, &broker->buffers.table, KEEPER_BUFFER, aside);
-    sort_out(broker, &broker->sessions.table, KEEPER_SESSION, aside);
-    sort_out(broker, &broker->sessions.table, KEEPER_RELEASE_LOG, aside);
-    for (size_t i = 0; i < options->n_inherited; i++) {
-        struct inherited_fd *inherited = &options->inherited[i];
+    handed_spare_quarantined(broker, &broker->buffers.table, KEEPER_BUFFER);
+    handed_spare_quarantined(broker, &broker->sessions.table, KEEPER_SESSION);
+    handed_spare_quarantined(broker, &broker->sessions.table, KEEPER_RELEASE_LOG);
+    for (size_t i = 0; i < broker->options.n_inherited; i++) {
+        struct inherited_fd *inherited = &broker->options.inherited[i];
         bool ours = inherited->key.kind == KEEPER_BUFFER || inherited->key.kind == KEEPER_SESSION ||
                     inherited->key.kind == KEEPER_RELEASE_LOG;
 
-        if (inherited->fd >= 0 && ours)
+        if (inherited->fd >= 0 && ours && !inherited->quarantined)
             handed_drop(broker, inherited);
-        if (aside[i] >= 0)
-            inherited->fd = aside[i];
     }
-    return 0;
 }

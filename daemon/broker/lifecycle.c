@@ -13,7 +13,7 @@
 #include "broker/claims.h"
 #include "broker/closing.h"
 #include "broker/lookup.h"
-#include "broker/session_end.h"
+#include "broker/sessions.h"
 #include "broker/state.h"
 #include "mem/handle.h"
 #include "proto/status.h"

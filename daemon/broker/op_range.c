@@ -2,7 +2,7 @@
 /*
  * Addresses: ranges of the arena for a session, and buffers placed in them (I9).
  */
-#include "broker/op_range.h"
+#include "broker/sessions.h"
 
 #include "base/align.h"
 #include "base/range.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions begin, come back (I3), and go on with the next broker. How they end is in session_end.h.
+ * Sessions begin, come back (I3), and go on with the next broker. How they end is in sessions.h.
  */
-#include "broker/op_session.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,10 +11,9 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "broker/handed.h"
 #include "broker/lookup.h"
-#include "broker/op_range.h"
-#include "broker/session_end.h"
+#include "broker/recover.h"
+#include "broker/sessions.h"
 #include "broker/state.h"
 #include "log/log.h"
 #include "mem/handle.h"

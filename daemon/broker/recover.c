@@ -23,9 +23,7 @@
 #include "base/cleanup.h"
 #include "broker/claims.h"
 #include "broker/export.h"
-#include "broker/handed.h"
 #include "broker/lifecycle.h"
-#include "broker/op_session.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "broker/survey.h"
@@ -46,7 +44,8 @@ static int set_aside(struct broker *broker, struct inherited_fd *inherited)
     if (r)
         return r;
     inherited->key.id = id;
-    return handed_sort(&broker->options);
+    handed_sort(&broker->options);
+    return 0;
 }
 
 static bool has_addresses(struct ledger *ledger, enum record_kind kind)
@@ -94,10 +93,9 @@ int recover_ledger(struct broker *broker)
 {
     struct broker_options *options = &broker->options;
     struct inherited_fd *inherited;
-    int r = handed_sort(options);
+    int r;
 
-    if (r)
-        return r;
+    handed_sort(options);
     inherited = handed_find(broker, KEEPER_LEDGER, 0);
     if (inherited) {
         r = ledger_adopt(&broker->ledger, inherited->fd);
@@ -376,10 +374,9 @@ int recover_lifecycles(struct broker *broker)
 
     if (!r)
         r = restore_timers(broker);
-    if (!r)
-        r = handed_drop_rest(broker);
     if (r)
         return r;
+    handed_drop_rest(broker);
     watch_again(broker);
     while ((reservation = table_next(&broker->reservations.table, &cursor, &budget)))
         reservation_recovered(reservation);

@@ -4,7 +4,11 @@
 
 #include <stdint.h>
 
+#include "keeper/link.h"
+
 struct broker;
+struct broker_options;
+struct session;
 
 /* The ledger: another broker's, or a new one. 0, BROKER_E_LEDGER, or a negative errno. */
 int recover_ledger(struct broker *broker);
@@ -12,5 +16,21 @@ int recover_ledger(struct broker *broker);
 int recover_records(struct broker *broker);
 /* Then: times, ends, and what happened meanwhile. 0 or a negative errno. */
 int recover_lifecycles(struct broker *broker);
+/* A session that goes on, with its claims. 0 or a negative errno. */
+int session_restore(struct broker *broker, struct session *session);
+
+/* ---- what the keeper hands over: handed.c ---------------------------------------------------------------- */
+
+void handed_sort(struct broker_options *options);
+/* NULL if there is none. */
+struct inherited_fd *handed_find(struct broker *broker, enum keeper_kind kind, uint64_t id);
+/* Its descriptor, likewise. */
+int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id);
+/* When all records are there: what belongs to none of them is closed, here and by the keeper, but not what quarantined
+ * ones may want. */
+void handed_drop_rest(struct broker *broker);
+
+/* ---- quarantine ------------------------------------------------------------------------------------------- */
+
 /* Records that make no sense. */
 uint64_t quarantined_records(const struct broker *broker);

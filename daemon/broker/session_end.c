@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See session_end.h. */
-#include "broker/session_end.h"
+/* See sessions.h. */
+#include "broker/sessions.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See session_teardown.h. */
-#include "broker/session_teardown.h"
+/* See sessions.h. */
+#include "broker/sessions.h"
 
 #include "broker/caches.h"
 #include "broker/claims.h"

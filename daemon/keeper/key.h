@@ -6,6 +6,7 @@
  */
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* They travel between programs of different versions: a number is never used again. */
@@ -44,6 +45,7 @@ struct inherited_fd {
     struct keeper_key key;
     int fd;
     uint32_t nth; /* its place in the order in which they arrived, from 0 on */
+    bool quarantined; /* the broker leaves it alone: its record is damaged */
 };
 
 /* Takes the descriptor. 0, or a negative errno, with which the caller stops. */

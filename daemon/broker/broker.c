@@ -4,9 +4,7 @@
  */
 #include "broker/broker.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -152,93 +150,6 @@ int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to
     return r;
 }
 
-/* Jobs call back into the broker, so it waits for the last of them. */
-static void wait_for_jobs(struct broker *broker)
-{
-    while (broker->jobs.running) {
-        struct pollfd p = {.fd = work_fd(broker->options.work), .events = POLLIN};
-
-        (void)poll(&p, 1, -1);
-        if (work_dispatch(broker->options.work) < 0)
-            break;
-        broker_commit(broker);
-    }
-}
-
-/* All of the broker's memory ends with it, whoever has it open: contents stay with them, the charge is moot. */
-static void end_everything(struct broker *broker)
-{
-    uint64_t cursor = 0;
-    unsigned budget = UINT32_MAX;
-    struct session *session;
-    struct buffer *buffer;
-    struct reservation *reservation;
-
-    while ((buffer = table_next(&broker->buffers.table, &cursor, &budget)))
-        if (buffer->record->state == BUFFER_LIVE)
-            lifecycle_destroy(broker, buffer);
-    broker_commit(broker);
-    wait_for_jobs(broker);
-    stocking_deinit(broker);
-    cursor = 0;
-    while ((buffer = table_next(&broker->buffers.table, &cursor, &budget))) {
-        if (buffer->record->watch >= 0)
-            buffer_set_watch(&broker->buffers, buffer, -1);
-        lifecycle_abandon(broker, buffer);
-        buffer_free(&broker->buffers, buffer);
-    }
-    cursor = 0;
-    while ((reservation = table_next(&broker->reservations.table, &cursor, &budget)))
-        reservation_free(reservation);
-    cursor = 0;
-    while ((session = table_next(&broker->sessions.table, &cursor, &budget)))
-        if (!client_of(session)->ended)
-            session_end(broker, session, STATUS_SHUTTING_DOWN);
-    while (!list_is_empty(&broker->ending))
-        timers_run(&broker->timers, clock_now_ns());
-    tokens_forget_ended(&broker->tokens);
-    sessions_forget(broker);
-}
-
-struct broker *broker_free(struct broker *broker)
-{
-    if (!broker)
-        return NULL;
-    broker->stopping = true;
-    stocking_stop(broker);
-    pending_cancel(&broker->pending, 0, STATUS_SHUTTING_DOWN);
-    while (!pending_is_empty(&broker->pending)) {
-        timers_run(&broker->timers, clock_now_ns());
-        wait_for_jobs(broker);
-    }
-    end_everything(broker);
-    wait_for_jobs(broker);
-    if (broker->live_watches) {
-        free(broker->live_watches->wds);
-        free(broker->live_watches);
-    }
-    timer_disarm(&broker->timers, &broker->ending_turn);
-    caches_deinit(broker);
-    timer_disarm(&broker->timers, &broker->pressure_turn);
-    timer_disarm(&broker->timers, &broker->overflow_turn);
-    events_deinit(broker);
-    waiters_deinit(&broker->waiters);
-    timers_deinit(&broker->timers);
-    sessions_deinit(&broker->sessions);
-    names_deinit(&broker->names);
-    tokens_deinit(&broker->tokens);
-    buffers_deinit(&broker->buffers);
-    reservations_deinit(&broker->reservations);
-    pools_forget(broker->options.pools);
-    va_arena_deinit(&broker->arena);
-    accounts_deinit(&broker->accounts);
-    watch_deinit(&broker->watch);
-    ledger_free(broker->ledger);
-    free(broker->pressure);
-    free(broker);
-    return NULL;
-}
-
 void broker_commit(struct broker *broker)
 {
     while (ledger_is_changed(broker->ledger) || broker->closing) {
@@ -274,7 +185,7 @@ int broker_session_exited(struct broker *broker, uint64_t id)
     struct session *session = sessions_find(&broker->sessions, id);
 
     if (session)
-        session_end(broker, session, STATUS_STALE);
+        session_end(broker, session);
     broker_commit(broker);
     return 0;
 }
@@ -347,13 +258,6 @@ void broker_announce_shutdown(struct broker *broker)
 {
     broker->leaving = true;
     event_shutdown(broker);
-}
-
-struct account *broker_session_account(struct broker *broker, uint64_t session)
-{
-    const struct session *found = find_session(broker, session);
-
-    return found ? found->account : NULL;
 }
 
 void broker_set_limits(struct broker *broker, const struct account_limits *limits)

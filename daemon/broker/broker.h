@@ -87,9 +87,6 @@ enum {
  * then the process should end, since what was half taken over is not taken apart.
  */
 int broker_new(struct broker **ret, const struct broker_options *options);
-/* Without a keeper. Ends everything. Pending ops end with SHUTTING_DOWN first. */
-struct broker *broker_free(struct broker *broker);
-
 /* Without a keeper: what the next broker needs, for fd_stash_fill(). What is left of `inherited` is not among it. */
 int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to);
 
@@ -142,8 +139,6 @@ bool broker_is_idle(const struct broker *broker);
 /* Tell every subscriber that the broker stops. Connections that are lost from now on went with it. */
 void broker_announce_shutdown(struct broker *broker);
 
-/* The account that queued replies and descriptors in flight of a session are charged to; NULL if it has ended. */
-struct account *broker_session_account(struct broker *broker, uint64_t session);
 /* New limits from a re-read configuration. */
 void broker_set_limits(struct broker *broker, const struct account_limits *limits);
 void broker_set_grace(struct broker *broker, uint64_t grace_ms);

@@ -31,6 +31,8 @@ struct news {
     struct name_record name; /* a copy: who may know of it is asked later */
 };
 
+static void news_turn(struct timer *timer);
+
 int events_init(struct broker *broker)
 {
     list_init(&broker->subscribers);
@@ -53,7 +55,7 @@ static struct news *add_news(struct broker *broker, uint32_t kind)
 {
     struct news *news;
 
-    if (broker->stopping || list_is_empty(&broker->subscribers))
+    if (list_is_empty(&broker->subscribers))
         return NULL;
     if (broker->n_news == NEWS_MAX) {
         broker->news[(broker->first_news + NEWS_MAX - 1) % NEWS_MAX].kind |= kind;
@@ -104,7 +106,7 @@ static void tell_news(struct broker *broker, struct session *session, struct new
 
 /* A mark in the list of subscribers is behind those who have heard the first of the news; it may come and go as
  * they do. */
-void news_turn(struct timer *timer)
+static void news_turn(struct timer *timer)
 {
     struct broker *broker = container_of(timer, struct broker, news_turn);
 

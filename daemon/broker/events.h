@@ -21,13 +21,10 @@ enum {
 };
 
 struct broker;
-struct timer;
 
 /* 0 or -ENOMEM. */
 int events_init(struct broker *broker);
 void events_deinit(struct broker *broker);
-/* Tells what waits. */
-void news_turn(struct timer *timer);
 
 void event_name(struct broker *broker, const struct name *name, bool bound);
 /* To all who hold it but the one who did it. */

@@ -19,8 +19,6 @@ int op_session(struct op *op, struct session **ret)
     struct broker *broker = op->broker;
     struct session *session;
 
-    if (broker->stopping)
-        return refuse(&op->problem, STATUS_SHUTTING_DOWN, "the broker is stopping; try again in a moment");
     if (!op->session)
         return refuse(&op->problem, STATUS_NO_SESSION, "the first message must be HELLO");
     session = find_session(broker, op->session);

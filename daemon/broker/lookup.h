@@ -43,7 +43,7 @@ static inline struct buffer_owner owner_of(const struct session *session)
 
 /* NULL if there is none, or if it is being taken apart. */
 struct session *find_session(const struct broker *broker, uint64_t id);
-/* The session that asks: 0; NO_SESSION, STALE or SHUTTING_DOWN. */
+/* The session that asks: 0; NO_SESSION or STALE. */
 int op_session(struct op *op, struct session **ret);
 bool is_admin(const struct broker *broker, const struct session *session);
 bool is_admin_uid(const struct broker *broker, uid_t uid);

@@ -88,21 +88,15 @@ static void alloc_begin_pending(struct alloc *alloc)
 
 static int alloc_refuse_cancelled(struct alloc *alloc)
 {
-    switch (alloc->state.cancel_status) {
-    case STATUS_TIMED_OUT:
-        if (alloc->batch.n)
-            return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
-                          "the request was given up while its memory was being committed");
-        return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
-                      "pool %s had no room within %llu ms; wait longer, or free something", alloc->pool->name,
-                      (unsigned long long)alloc->spec->wait_ms);
-    case STATUS_SHUTTING_DOWN:
-        return refuse(alloc_problem(alloc), STATUS_SHUTTING_DOWN,
-                      "the broker is stopping; try again in a moment");
-    default:
+    if (alloc->state.cancel_status != STATUS_TIMED_OUT)
         return refuse(alloc_problem(alloc), STATUS_STALE, "session %llu has ended meanwhile",
                       (unsigned long long)alloc->session);
-    }
+    if (alloc->batch.n)
+        return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
+                      "the request was given up while its memory was being committed");
+    return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
+                  "pool %s had no room within %llu ms; wait longer, or free something", alloc->pool->name,
+                  (unsigned long long)alloc->spec->wait_ms);
 }
 
 /* ---- waiting for room ----------------------------------------------------------------------------------- */

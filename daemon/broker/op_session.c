@@ -150,8 +150,6 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
     bool kept = args->administrator && is_admin_uid(broker, args->peer->uid);
     int r;
 
-    if (broker->stopping)
-        return refuse(&op->problem, STATUS_SHUTTING_DOWN, "the broker is stopping; try again in a moment");
     if (op->session)
         return refuse(&op->problem, STATUS_PROTOCOL, "this connection has a session already; HELLO comes once");
     if (args->resume)
@@ -188,7 +186,7 @@ int op_goodbye(struct op *op)
 
     if (r)
         return r;
-    session_end(op->broker, session, STATUS_STALE);
+    session_end(op->broker, session);
     return 0;
 }
 
@@ -228,7 +226,7 @@ int session_restore(struct broker *broker, struct session *session)
         return 0;
     }
     if (session->peer.pidfd < 0) {
-        session_end(broker, session, STATUS_STALE);
+        session_end(broker, session);
         return 0;
     }
     r = broker->host.watch_process(broker->host.userdata, client->id, session->peer.pidfd);

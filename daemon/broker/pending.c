@@ -98,12 +98,12 @@ static void op_state_cancel(struct op_state *state, int status)
         state->cancel(state);
 }
 
-void pending_cancel(struct pending *pending, uint64_t session, int status)
+void pending_cancel(struct pending *pending, uint64_t session)
 {
     struct op_state *state = first_of(pending, session);
 
-    for (; state && (!session || state->session == session); state = pending_next(pending, state))
-        op_state_cancel(state, status);
+    for (; state && state->session == session; state = pending_next(pending, state))
+        op_state_cancel(state, STATUS_STALE);
 }
 
 void op_cancel(struct op *op)

@@ -61,8 +61,8 @@ void pending_end(struct op_state *state, int status);
 
 /* All of them: the first after NULL; NULL after the last. */
 struct op_state *pending_next(struct pending *pending, struct op_state *state);
-/* Cancels all of a session's, or of everybody with session 0. */
-void pending_cancel(struct pending *pending, uint64_t session, int status);
+/* Cancels all of a session that has ended. */
+void pending_cancel(struct pending *pending, uint64_t session);
 
 /* ---- room ----------------------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 /* how long after its event a close is surely complete */
 #define CLOSE_MS 50
 
-void session_end(struct broker *broker, struct session *session, int status)
+void session_end(struct broker *broker, struct session *session)
 {
     struct client *client = client_of(session);
     uint64_t id = session->record->head.id;
@@ -34,7 +34,7 @@ void session_end(struct broker *broker, struct session *session, int status)
     timers_clear_record(&broker->timers, TIME_GRACE, id);
     if (session->peer.pidfd >= 0)
         broker->host.unwatch_process(broker->host.userdata, id);
-    pending_cancel(&broker->pending, id, status);
+    pending_cancel(&broker->pending, id);
     timer_arm(&broker->timers, &broker->ending_turn, 0);
 }
 
@@ -62,7 +62,7 @@ static void grace_is_over(void *userdata, uint64_t id)
             log_client(LOG_LEVEL_INFO, (struct log_client){session->record->uid, (pid_t)session->record->pid},
                        "session %llu of pid %u ends: no connection, and nothing of it is in use",
                        (unsigned long long)id, session->record->pid);
-            session_end(broker, session, STATUS_STALE);
+            session_end(broker, session);
             return;
         }
         /* What never left the broker is in nobody's use. Where the kernel does not answer, or cannot, it is. */
@@ -78,7 +78,7 @@ static void grace_is_over(void *userdata, uint64_t id)
         client->scanned = hold->record->buffer + 1;
     }
     if (timers_set_record(&broker->timers, TIME_GRACE, id, 0, grace_is_over, broker))
-        session_end(broker, session, STATUS_STALE);
+        session_end(broker, session);
 }
 
 void sessions_stop_lingering(struct broker *broker, uint64_t buffer)

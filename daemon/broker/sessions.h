@@ -16,8 +16,8 @@ struct hello_args;
 struct session;
 struct timer;
 
-/* What waits for it is ended with this status. */
-void session_end(struct broker *broker, struct session *session, int status);
+/* Its operations in progress end with STALE. */
+void session_end(struct broker *broker, struct session *session);
 /* It has been without a connection since record->lost_at: its grace begins, or goes on. 0 or -ENOMEM. */
 int session_begin_grace(struct broker *broker, struct session *session);
 /* Something let go of a buffer, or lost it: ask again about those that linger because of it; 0 = any. */

@@ -61,8 +61,7 @@ struct broker {
     struct broker_host host;
     struct account_limits limits;
     uint64_t started;
-    bool leaving;  /* in order: connections end because of that */
-    bool stopping; /* it is taken apart */
+    bool leaving; /* in order: connections end because of that */
 
     struct timers timers;
     struct jobs jobs;

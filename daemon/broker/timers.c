@@ -100,14 +100,14 @@ void timers_run(struct timers *timers, uint64_t now)
     timers_announce(timers, timers_next(timers));
 }
 
-static struct record_timer *find(const struct timers *timers, unsigned kind, uint64_t id)
+static struct record_timer *record_timer_find(const struct timers *timers, unsigned kind, uint64_t id)
 {
     struct record_timer key = {.kind = kind, .id = id};
 
     return RB_FIND(record_timer_tree, (struct record_timer_tree *)&timers->records, &key);
 }
 
-static void forget(struct record_timer *record)
+static void record_timer_free(struct record_timer *record)
 {
     struct timers *timers = record->timers;
 
@@ -116,32 +116,32 @@ static void forget(struct record_timer *record)
     free(record);
 }
 
-static void record_fires(struct timer *timer)
+static void record_timer_fires(struct timer *timer)
 {
     struct record_timer *record = container_of(timer, struct record_timer, timer);
     record_timer_fn *fn = record->fn;
     void *userdata = record->userdata;
     uint64_t id = record->id;
 
-    forget(record);
+    record_timer_free(record);
     fn(userdata, id);
 }
 
 int timers_set_record(struct timers *timers, unsigned kind, uint64_t id, uint64_t at, record_timer_fn *fn,
                       void *userdata)
 {
-    struct record_timer *record = find(timers, kind, id);
+    struct record_timer *record = record_timer_find(timers, kind, id);
 
     if (at == DEADLINE_NEVER) {
         if (record)
-            forget(record);
+            record_timer_free(record);
         return 0;
     }
     if (!record) {
         record = calloc(1, sizeof(*record));
         if (!record)
             return -ENOMEM;
-        record->timer = (struct timer)TIMER_INIT(record_fires);
+        record->timer = (struct timer)TIMER_INIT(record_timer_fires);
         record->timers = timers;
         record->kind = kind;
         record->id = id;
@@ -155,17 +155,10 @@ int timers_set_record(struct timers *timers, unsigned kind, uint64_t id, uint64_
 
 void timers_clear_record(struct timers *timers, unsigned kind, uint64_t id)
 {
-    struct record_timer *record = find(timers, kind, id);
+    struct record_timer *record = record_timer_find(timers, kind, id);
 
     if (record)
-        forget(record);
-}
-
-uint64_t timers_get_record(const struct timers *timers, unsigned kind, uint64_t id)
-{
-    const struct record_timer *record = find(timers, kind, id);
-
-    return record ? record->timer.at : DEADLINE_NEVER;
+        record_timer_free(record);
 }
 
 void timers_deinit(struct timers *timers)
@@ -173,5 +166,5 @@ void timers_deinit(struct timers *timers)
     struct record_timer *record;
 
     while ((record = RB_MIN(record_timer_tree, &timers->records)))
-        forget(record);
+        record_timer_free(record);
 }

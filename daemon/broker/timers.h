@@ -73,5 +73,3 @@ int timers_set_record(struct timers *timers, unsigned kind, uint64_t id, uint64_
                       void *userdata);
 /* Harmless if there is none. */
 void timers_clear_record(struct timers *timers, unsigned kind, uint64_t id);
-/* DEADLINE_NEVER if there is none. */
-uint64_t timers_get_record(const struct timers *timers, unsigned kind, uint64_t id);

@@ -216,7 +216,9 @@ void host_start(void)
 
 void host_stop(void)
 {
-    host.broker = broker_free(host.broker);
+    if (host.broker)
+        host_take_apart(host.broker);
+    host.broker = NULL;
     assert_int_equal(work_pending(host.work), 0);
     host.work = work_free(host.work);
     /* What the broker had is given back in full: nothing of its pools is used. */

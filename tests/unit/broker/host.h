@@ -74,6 +74,11 @@ void host_reset(uint32_t nodes);
 void host_try_start(void);
 void host_stop(void);
 
+/* Ends all that this broker has, and frees it: teardown.c. */
+void host_take_apart(struct broker *broker);
+/* That a session of host.broker is charged to. */
+struct account *host_account(uint64_t session);
+
 /* One turn of the loop, waiting at most so long for something to do. */
 void host_turn(int timeout_ms);
 /* Turns until the expression is true; false when it never is. */

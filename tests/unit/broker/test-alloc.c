@@ -384,7 +384,7 @@ static void a_broker_that_stops_ends_what_is_pending(void **state)
     assert_int_equal(begin(&wait, session, SIZE, 60000), OP_PENDING);
     host_stop();
     assert_true(wait.call.ended);
-    assert_int_equal(wait.call.status, STATUS_SHUTTING_DOWN);
+    assert_int_equal(wait.call.status, STATUS_STALE);
     assert_true(work.call.ended);
     assert_int_not_equal(work.call.status, 0);
 }

@@ -263,7 +263,7 @@ static void I5_a_sum_that_is_wrong_is_found(void **state)
             tallies[k]->in[i]--;
         }
     }
-    account = broker_session_account(host.broker, admin);
+    account = host_account(admin);
     account->tallies[ACCOUNT_BYTES].in[TALLY_USED] -= 4096;
     assert_int_equal(CALL(admin, op_check, &result), 0);
     assert_int_equal(result.faults, 1);

@@ -300,13 +300,13 @@ static void I5_who_waits_for_the_rest_of_his_batch_pays_for_all(void **state)
     host.limits.user[ACCOUNT_BUFFERS] = MEMORYD_BATCH_MAX;
     broker_set_limits(host.broker, &host.limits);
     begin_large_batch(&call, session, &opened);
-    assert_int_equal(account_used(broker_session_account(host.broker, session), ACCOUNT_BUFFERS), MEMORYD_BATCH_MAX);
-    assert_int_equal(account_used(broker_session_account(host.broker, session), ACCOUNT_BYTES),
+    assert_int_equal(account_used(host_account(session), ACCOUNT_BUFFERS), MEMORYD_BATCH_MAX);
+    assert_int_equal(account_used(host_account(session), ACCOUNT_BYTES),
                      MEMORYD_BATCH_MAX * SIZE);
     assert_int_equal(host_alloc(session, SIZE, 0, &id), STATUS_LIMIT);
     assert_int_equal(call_finish(&call, OP_PENDING), 0);
     assert_int_equal(opened.n, MEMORYD_BATCH_MAX);
-    assert_int_equal(account_used(broker_session_account(host.broker, session), ACCOUNT_BUFFERS), MEMORYD_BATCH_MAX);
+    assert_int_equal(account_used(host_account(session), ACCOUNT_BUFFERS), MEMORYD_BATCH_MAX);
     assert_int_equal(host_check(session), 0);
 }
 
@@ -408,7 +408,7 @@ static void I5_stock_belongs_to_nobody(void **state)
     assert_int_equal(status.buffers, 0);
     assert_int_equal(status.buffers_detached, 0);
     assert_int_equal(status.bytes, 0);
-    assert_int_equal(account_used(broker_session_account(host.broker, session), ACCOUNT_BUFFERS), 0);
+    assert_int_equal(account_used(host_account(session), ACCOUNT_BUFFERS), 0);
     before = host_stock();
     for (uint64_t id = 1; id < 100; id++) {
         assert_int_not_equal(host_info(session, id, &info), 0);

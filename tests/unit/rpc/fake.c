@@ -385,11 +385,6 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     return 0;
 }
 
-struct broker *broker_free(struct broker *broker)
-{
-    return NULL;
-}
-
 void broker_commit(struct broker *broker)
 {
     (void)broker;
@@ -438,11 +433,6 @@ bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct bro
         return false;
     *ret = fake.releases[(*cursor)++];
     return true;
-}
-
-struct account *broker_session_account(struct broker *broker, uint64_t session)
-{
-    return NULL;
 }
 
 void broker_set_limits(struct broker *broker, const struct account_limits *limits)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "broker/events.h"
 #include "broker/lifecycle.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
@@ -162,6 +163,11 @@ int batch_commit(struct batch *batch, const struct alloc_spec *spec, const struc
             buffer_take(&batch->broker->buffers, batch->buffers[i], spec->sizes[i], owner);
         else
             buffer_commit(&batch->broker->buffers, batch->buffers[i]);
+    }
+    if (batch->n_stock) {
+        /* waiters that count on what is in stock may do so no longer */
+        waiters_wake(&batch->broker->waiters);
+        pressure_changed(batch->broker);
     }
     return r;
 }

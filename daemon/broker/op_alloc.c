@@ -2,10 +2,9 @@
 /*
  * Allocation: charged, placed, committed, recorded and held, or nothing at all.
  *
- * One request goes through the steps below, and alloc_run() is the only one that goes from one to the next. A step
- * that cannot end now (a worker commits, or room is waited for) leaves OP_PENDING, and alloc_run() is called again when
- * it can. Meanwhile the client may go, and the broker stop: every way out is at the end of alloc_run(), which gives
- * back whatever there is.
+ * A request goes through the steps below, and only alloc_run() leads from one to the next. A step that cannot end now,
+ * since a worker commits or room is waited for, returns OP_PENDING, and alloc_run() is called again when it can end.
+ * Meanwhile the client may go. Every way out is at the end of alloc_run(), which gives back whatever there is.
  */
 #include <stdlib.h>
 
@@ -44,16 +43,14 @@ struct alloc {
     struct op *op;
     const struct alloc_spec *spec;
     struct opened *result;
-    struct name_key name; /* that it asks for, if any */
-    uint64_t session;
+    struct name_key name; /* of the spec, if it has one */
 
     enum alloc_step step;
     int wait_status; /* of the reserving that ended the wait */
     struct pool_choice choice;
     uint32_t chosen;
-    struct pool *pool; /* the one of the choice that it is tried with */
+    struct pool *pool; /* the chosen one */
     uint64_t caches;   /* the ticket for what clients have cached */
-    bool pending;      /* the operation has returned */
     bool drained;      /* it had room, and all stock and what was cached was given back for it */
     unsigned attempts;
     struct batch batch;
@@ -80,17 +77,15 @@ static void alloc_cancel(struct op_state *state)
 
 static void alloc_begin_pending(struct alloc *alloc)
 {
-    if (alloc->pending)
-        return;
-    alloc->pending = true;
-    pending_begin(&alloc->broker->pending, &alloc->state, alloc->op, alloc_cancel);
+    if (!alloc->state.op)
+        pending_begin(&alloc->broker->pending, &alloc->state, alloc->op, alloc_cancel);
 }
 
 static int alloc_refuse_cancelled(struct alloc *alloc)
 {
     if (alloc->state.cancel_status != STATUS_TIMED_OUT)
         return refuse(alloc_problem(alloc), STATUS_STALE, "session %llu has ended meanwhile",
-                      (unsigned long long)alloc->session);
+                      (unsigned long long)alloc->op->session);
     if (alloc->batch.n)
         return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
                       "the request was given up while its memory was being committed");
@@ -121,14 +116,12 @@ static int alloc_wait(struct alloc *alloc)
     return OP_PENDING;
 }
 
-/* ---- the steps: 0, and alloc->step is the next; OP_PENDING; or the status to end with -------------------- */
-
 static bool alloc_has_other_pools(const struct alloc *alloc)
 {
     return alloc->chosen + 1 < alloc->choice.n;
 }
 
-/* Without a word about the pool that would not do: it was better, not needed. */
+/* The refusal by the pool before is forgotten: that pool was better, not needed. */
 static int alloc_try_next_pool(struct alloc *alloc)
 {
     *alloc_problem(alloc) = (struct problem)PROBLEM_NULL;
@@ -137,7 +130,17 @@ static int alloc_try_next_pool(struct alloc *alloc)
     return 0;
 }
 
-/* Would it be refused for another reason than room? Then it need not wait to learn it. */
+/* The pool refused with this status. Only for the last one it is worth waiting. */
+static int alloc_no_room(struct alloc *alloc, const struct session *session, int status)
+{
+    if (alloc_has_other_pools(alloc))
+        return alloc_try_next_pool(alloc);
+    return alloc_may_wait(alloc, session, status) ? alloc_wait(alloc) : status;
+}
+
+/* ---- the steps: 0, and alloc->step is the next; OP_PENDING; or the status to end with -------------------- */
+
+/* A request that would be refused for another reason than room need not wait to learn that. */
 static int alloc_check_sizes(struct alloc *alloc)
 {
     for (uint32_t i = 0; i < alloc->spec->n; i++) {
@@ -153,23 +156,19 @@ static int alloc_check_sizes(struct alloc *alloc)
     return STATUS_POOL_FULL;
 }
 
-/* Only for the last one it is worth waiting. Nobody overtakes those who wait for another. */
+/* Nobody overtakes requests of the same user that wait already. */
 static int alloc_choose(struct alloc *alloc, struct session *session)
 {
     bool would_wait = alloc_has_other_pools(alloc) || alloc->spec->wait_ms;
-    int r;
 
     alloc->pool = alloc->choice.pools[alloc->chosen];
     alloc->step = ALLOC_RESERVE;
     if (!would_wait || !waiters_has(&alloc->broker->waiters, alloc->pool->index, session->record->uid))
         return 0;
-    r = alloc_check_sizes(alloc);
-    if (alloc_has_other_pools(alloc))
-        return alloc_try_next_pool(alloc);
-    return alloc_may_wait(alloc, session, r) ? alloc_wait(alloc) : r;
+    return alloc_no_room(alloc, session, alloc_check_sizes(alloc));
 }
 
-/* So many of the batch get their memory next. */
+/* These of the batch get their memory next. */
 static void alloc_commit_next(struct alloc *alloc, uint32_t first, uint32_t n)
 {
     alloc->job.commits = n ? &alloc->batch.commits[first] : NULL;
@@ -188,8 +187,8 @@ static int alloc_acquire(struct alloc *alloc, struct session *session)
     if (spec->name.name[0] && names_find(&alloc->broker->names, &alloc->name))
         return refuse(alloc_problem(alloc), STATUS_NAME_EXISTS, "the name %s is bound already; unbind it first",
                       spec->name.name);
-    /* it asks once; who waits for room gets what there is then */
-    if (!alloc->pending)
+    /* once: a request that waits for room gets what there is then */
+    if (!alloc->state.op)
         r = stocking_take(batch, alloc->pool, spec, &owner, alloc_problem(alloc));
     if (!r)
         r = batch_fill(batch, alloc->pool, spec, &owner, alloc_problem(alloc));
@@ -209,11 +208,7 @@ static int alloc_reserve(struct alloc *alloc, struct session *session)
 {
     int r = alloc_acquire(alloc, session);
 
-    if (!r)
-        return 0;
-    if (alloc_has_other_pools(alloc))
-        return alloc_try_next_pool(alloc);
-    return alloc_may_wait(alloc, session, r) ? alloc_wait(alloc) : r;
+    return r ? alloc_no_room(alloc, session, r) : 0;
 }
 
 static void alloc_submit(struct op_state *state)
@@ -241,7 +236,8 @@ static int alloc_commit(struct alloc *alloc)
     return OP_PENDING;
 }
 
-/* Its pool has room, but others have the memory or the descriptors: is it stock, or cached? Then once more. */
+/* The pool has room, but others have the memory or the descriptors. If these are stock or cached, they are given back,
+ * once, and it is worth another attempt. */
 static bool alloc_may_drain(struct alloc *alloc)
 {
     int status = alloc->job.status;
@@ -295,11 +291,6 @@ static int alloc_publish(struct alloc *alloc, struct session *session)
     int r = batch_commit(batch, alloc->spec, &owner, alloc_problem(alloc));
 
     alloc->step = ALLOC_GRANT;
-    if (batch->n_stock) {
-        /* who counts on what is in stock may do so no longer */
-        waiters_wake(&alloc->broker->waiters);
-        pressure_changed(alloc->broker);
-    }
     if (r == OP_PENDING) { /* this broker ends at once, and answers nobody */
         batch_cut(batch, 0);
         alloc_begin_pending(alloc);
@@ -316,7 +307,7 @@ static int alloc_grant(struct alloc *alloc, struct session *session)
 /* 0 or a status if it is done, else OP_PENDING. */
 static int alloc_run(struct alloc *alloc)
 {
-    struct session *session = find_session(alloc->broker, alloc->session);
+    struct session *session = find_session(alloc->broker, alloc->op->session);
     int r = alloc->state.cancel_status || !session ? alloc_refuse_cancelled(alloc) : alloc->wait_status;
 
     while (!r && alloc->step != ALLOC_DONE) {
@@ -376,10 +367,10 @@ static void alloc_committed(struct job *job)
     alloc_resume(&container_of(job, struct alloc, job.job)->state);
 }
 
-static bool alloc_room_is_there(struct waiter *waiter)
+static bool alloc_retry(struct waiter *waiter)
 {
     struct alloc *alloc = container_of(waiter, struct alloc, waiter);
-    struct session *session = find_session(alloc->broker, alloc->session);
+    struct session *session = find_session(alloc->broker, alloc->op->session);
     int r;
 
     if (!session)
@@ -396,21 +387,21 @@ static bool alloc_room_is_there(struct waiter *waiter)
     return true;
 }
 
-static void alloc_has_room(struct waiter *waiter)
+static void alloc_wait_ended(struct waiter *waiter)
 {
     struct alloc *alloc = container_of(waiter, struct alloc, waiter);
     int r;
 
-    op_executing(alloc->broker, alloc->session, alloc->op->sequence, METHOD_ALLOC);
+    op_executing(alloc->broker, alloc->op->session, alloc->op->sequence, METHOD_ALLOC);
     r = alloc_run(alloc);
     op_executing(alloc->broker, 0, 0, 0);
     alloc_end(alloc, r);
 }
 
-static void alloc_waited_too_long(struct waiter *waiter)
+static void alloc_wait_expired(struct waiter *waiter)
 {
     struct alloc *alloc = container_of(waiter, struct alloc, waiter);
-    struct session *session = find_session(alloc->broker, alloc->session);
+    struct session *session = find_session(alloc->broker, alloc->op->session);
 
     if (session && reclaim_may_serve(alloc->pool, session->account, alloc->spec)) {
         waiter->for_reclaim = true;
@@ -448,14 +439,13 @@ int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result
     alloc->result = result;
     alloc->name = name;
     alloc->choice = choice;
-    alloc->session = op->session;
     alloc->job.job.op = op;
     alloc->job.job.done = alloc_committed;
     waiter_init(&alloc->waiter, choice.pools[choice.n - 1]->index, session->record->uid);
     alloc->waiter.for_reclaim = !spec->wait_ms;
-    alloc->waiter.ready = alloc_room_is_there;
-    alloc->waiter.go = alloc_has_room;
-    alloc->waiter.expired = alloc_waited_too_long;
+    alloc->waiter.ready = alloc_retry;
+    alloc->waiter.go = alloc_wait_ended;
+    alloc->waiter.expired = alloc_wait_expired;
     batch_init(&alloc->batch, broker, spec->n);
 
     r = alloc_run(alloc);

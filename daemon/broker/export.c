@@ -2,6 +2,7 @@
 /* See export.h. */
 #include "broker/export.h"
 
+#include "broker/lookup.h"
 #include "broker/state.h"
 #include "mem/handle.h"
 #include "proto/status.h"
@@ -45,14 +46,22 @@ int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *
                   (unsigned long long)buffer->record->head.id);
 }
 
-int foreign_cannot(const struct buffer *buffer, struct problem *problem)
+int find_own_memory(struct op *op, uint64_t buffer, uint32_t rights, struct hold **ret)
 {
-    if (!buffer_is_foreign(buffer))
-        return 0;
-    return refuse(problem, STATUS_NOT_SUPPORTED,
-                  "buffer %llu is foreign: its memory is not the broker's to seal, empty, move or place; ask who made "
-                  "it",
-                  (unsigned long long)buffer->record->head.id);
+    struct session *session;
+    struct hold *hold;
+    int r = op_session(op, &session);
+
+    if (!r)
+        r = find_hold(op->broker, session, buffer, rights, &hold, &op->problem);
+    if (!r && buffer_is_foreign(hold->buffer))
+        r = refuse(&op->problem, STATUS_NOT_SUPPORTED,
+                   "buffer %llu is foreign: its memory is not the broker's to seal, empty, move or place; ask who made "
+                   "it",
+                   (unsigned long long)buffer);
+    if (!r)
+        *ret = hold;
+    return r;
 }
 
 /* NO_RIGHT: it is open otherwise. */

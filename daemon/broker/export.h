@@ -21,5 +21,6 @@ int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, i
 
 /* Has whoever opens it said that it may be foreign? 0 or NOT_SUPPORTED. */
 int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *problem);
-/* What is done to memory, and not to that of others. 0 or NOT_SUPPORTED. */
-int foreign_cannot(const struct buffer *buffer, struct problem *problem);
+/* The hold by which the caller does something to memory that the broker made: outcomes of op_session() and find_hold(),
+ * or NOT_SUPPORTED. */
+int find_own_memory(struct op *op, uint64_t buffer, uint32_t rights, struct hold **ret);

@@ -222,14 +222,9 @@ static int published(struct buffer_work *work)
 
 int op_publish(struct op *op, uint64_t id, bool future_only)
 {
-    struct session *session;
     struct hold *hold;
-    int r = op_session(op, &session);
+    int r = find_own_memory(op, id, RIGHT_MANAGE, &hold);
 
-    if (!r)
-        r = find_hold(op->broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
-    if (!r)
-        r = foreign_cannot(hold->buffer, &op->problem);
     if (r)
         return r;
     if (hold->buffer->record->flags & BUFFER_PUBLISHED && op->replay)
@@ -256,15 +251,10 @@ static int discarded(struct buffer_work *work)
 int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
 {
     const struct buffer_record *record;
-    struct session *session;
     struct hold *hold;
     uint64_t end;
-    int r = op_session(op, &session);
+    int r = find_own_memory(op, id, RIGHT_WRITE | RIGHT_MANAGE, &hold);
 
-    if (!r)
-        r = find_hold(op->broker, session, id, RIGHT_WRITE | RIGHT_MANAGE, &hold, &op->problem);
-    if (!r)
-        r = foreign_cannot(hold->buffer, &op->problem);
     if (r)
         return r;
     record = hold->buffer->record;

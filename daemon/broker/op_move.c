@@ -116,14 +116,9 @@ static int move_choose(struct move *move)
 {
     struct broker *broker = move->broker;
     struct op *op = move->op;
-    struct session *session;
     struct hold *hold;
-    int r = op_session(op, &session);
+    int r = find_own_memory(op, move->id, RIGHT_MANAGE, &hold);
 
-    if (!r)
-        r = find_hold(broker, session, move->id, RIGHT_MANAGE, &hold, &op->problem);
-    if (!r)
-        r = foreign_cannot(hold->buffer, &op->problem);
     if (!r)
         r = may_move(op, hold->buffer);
     if (!r)
@@ -137,7 +132,7 @@ static int move_choose(struct move *move)
     move->room.in_pool =
         move->room.pool == buffer_pool(&broker->buffers, hold->buffer) ? 0 : move->migration.from.brief.bytes;
     move->waiter.pool = move->room.pool->index;
-    move->waiter.uid = session->record->uid;
+    move->waiter.uid = hold->session->record->uid;
     return 0;
 }
 
@@ -283,7 +278,7 @@ static void move_migrated(struct job *job)
     move_resume(&container_of(job, struct move, job.job)->state);
 }
 
-static bool move_need_not_wait(struct waiter *waiter)
+static bool move_retry(struct waiter *waiter)
 {
     struct move *move = container_of(waiter, struct move, waiter);
     int r = move_choose(move);
@@ -293,7 +288,7 @@ static bool move_need_not_wait(struct waiter *waiter)
     return is_done || !pool_can_reserve_soon(&move->room);
 }
 
-static void move_has_room(struct waiter *waiter)
+static void move_wait_ended(struct waiter *waiter)
 {
     struct move *move = container_of(waiter, struct move, waiter);
     struct op *op = move->op;
@@ -322,8 +317,8 @@ int op_move(struct op *op, uint64_t id, uint32_t node)
     move->job.job.done = move_migrated;
     waiter_init(&move->waiter, 0, 0);
     move->waiter.for_reclaim = true;
-    move->waiter.ready = move_need_not_wait;
-    move->waiter.go = move_has_room;
+    move->waiter.ready = move_retry;
+    move->waiter.go = move_wait_ended;
     list_init(&move->link);
     r = move_run(move);
     if (r != OP_PENDING)

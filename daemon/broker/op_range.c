@@ -78,7 +78,7 @@ int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t addres
     return 0;
 }
 
-static int find_own(struct op *op, uint64_t id, struct reservation **ret)
+static int find_own_range(struct op *op, uint64_t id, struct reservation **ret)
 {
     struct reservation *reservation = reservations_find(&op->broker->reservations, id);
 
@@ -98,7 +98,7 @@ int op_unreserve(struct op *op, uint64_t id)
     int r = op_session(op, &session);
 
     if (!r)
-        r = find_own(op, id, &reservation);
+        r = find_own_range(op, id, &reservation);
     if (r)
         return r;
     reservation_release(reservation);
@@ -108,17 +108,12 @@ int op_unreserve(struct op *op, uint64_t id)
 int op_place(struct op *op, uint64_t id, uint64_t where, uint64_t offset)
 {
     struct reservation *reservation;
-    struct session *session;
     struct buffer *buffer;
     struct hold *hold;
-    int r = op_session(op, &session);
+    int r = find_own_memory(op, id, RIGHT_MANAGE, &hold);
 
     if (!r)
-        r = find_hold(op->broker, session, id, RIGHT_MANAGE, &hold, &op->problem);
-    if (!r)
-        r = foreign_cannot(hold->buffer, &op->problem);
-    if (!r)
-        r = find_own(op, where, &reservation);
+        r = find_own_range(op, where, &reservation);
     if (r)
         return r;
     buffer = hold->buffer;

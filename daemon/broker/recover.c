@@ -125,30 +125,25 @@ struct recovery {
     int error; /* of what may not fail */
 };
 
-/* Whose account pays: the session's, if it is there, or else the user's. With a reference; NULL without memory. */
-static struct account *payer_of(struct recovery *recovery, const struct session *session, uid_t uid)
-{
-    struct account *account;
-
-    if (session)
-        return account_ref(session->account);
-    if (!account_of_user(&recovery->broker->accounts, uid, &account, NULL))
-        return account;
-    recovery->error = fatal(-ENOMEM);
-    return NULL;
-}
-
 static struct session *session_of(const struct recovery *recovery, uint64_t id)
 {
     return id ? sessions_find(&recovery->broker->sessions, id) : NULL;
 }
 
-/* The same, if it is a session of that user. */
-static struct session *session_of_user(const struct recovery *recovery, uint64_t id, uid_t uid)
+/* The account of the session, if that is there and this user's, or else the user's. With a reference; NULL without
+ * memory. */
+static struct account *payer_of(struct recovery *recovery, uint64_t id, uid_t uid, struct session **ret_session)
 {
     struct session *session = session_of(recovery, id);
+    struct account *account;
 
-    return session && session->record->uid == uid ? session : NULL;
+    *ret_session = session && session->record->uid == uid ? session : NULL;
+    if (*ret_session)
+        return account_ref(session->account);
+    if (!account_of_user(&recovery->broker->accounts, uid, &account, NULL))
+        return account;
+    recovery->error = fatal(-ENOMEM);
+    return NULL;
 }
 
 /* What belongs to buffers was mostly made in their order. None of them goes meanwhile. */
@@ -179,8 +174,9 @@ static enum table_verdict recover_reservation(void *userdata, void *object, cons
 {
     struct recovery *recovery = userdata;
     struct reservation *reservation = object;
-    struct session *session = session_of_user(recovery, reservation->record->session, reservation->record->uid);
-    _cleanup_(account_unrefp) struct account *account = payer_of(recovery, session, reservation->record->uid);
+    struct session *session;
+    _cleanup_(account_unrefp) struct account *account =
+        payer_of(recovery, reservation->record->session, reservation->record->uid, &session);
 
     if (!account)
         return TABLE_KEEP;
@@ -195,10 +191,10 @@ static enum table_verdict recover_buffer(void *userdata, void *object, const cha
     struct buffer *buffer = object;
     const struct buffer_record *record = buffer->record;
     struct inherited_fd *inherited = handed_find(broker, KEEPER_BUFFER, record->head.id);
-    struct session *session = session_of_user(recovery, record->charged_session, record->charged_uid);
     bool unowned = buffer_is_unowned(buffer);
+    struct session *session = NULL;
     _cleanup_(account_unrefp) struct account *account =
-        unowned ? NULL : payer_of(recovery, session, record->charged_uid);
+        unowned ? NULL : payer_of(recovery, record->charged_session, record->charged_uid, &session);
     struct buffer_found found = {
         .account = account,
         .session = session ? record->charged_session : 0,
@@ -230,8 +226,9 @@ static enum table_verdict recover_token(void *userdata, void *object, const char
 {
     struct recovery *recovery = userdata;
     struct token *token = object;
-    struct session *session = session_of_user(recovery, token->record->session, token->record->maker_uid);
-    _cleanup_(account_unrefp) struct account *account = payer_of(recovery, session, token->record->maker_uid);
+    struct session *session;
+    _cleanup_(account_unrefp) struct account *account =
+        payer_of(recovery, token->record->session, token->record->maker_uid, &session);
 
     if (!account)
         return TABLE_KEEP;
@@ -244,8 +241,9 @@ static enum table_verdict recover_name(void *userdata, void *object, const char 
 {
     struct recovery *recovery = userdata;
     struct name *name = object;
-    struct session *session = session_of_user(recovery, name->record->session, name->record->uid);
-    _cleanup_(account_unrefp) struct account *account = payer_of(recovery, session, name->record->uid);
+    struct session *session;
+    _cleanup_(account_unrefp) struct account *account =
+        payer_of(recovery, name->record->session, name->record->uid, &session);
 
     if (!account)
         return TABLE_KEEP;

@@ -254,6 +254,14 @@ void stocking_look(struct broker *broker)
 
 /* ---- taking --------------------------------------------------------------------------------------------- */
 
+/* NULL: all bins are in use. */
+static struct stock_bin *stocking_bin(struct stocking *stocking, const struct stock_key *key, uint64_t now)
+{
+    struct stock_bin *bin = stock_find(&stocking->stock, key);
+
+    return bin ? bin : stock_add(&stocking->stock, key, now);
+}
+
 static bool is_one_size(const struct alloc_spec *spec)
 {
     for (uint32_t i = 1; i < spec->n; i++)
@@ -278,9 +286,7 @@ int stocking_take(struct batch *batch, struct pool *pool, const struct alloc_spe
         !stock_key_of(pool, &plan.brief, memory->flags & BUFFER_PUBLISHABLE, &key))
         return 0;
     now = clock_now_ns();
-    bin = stock_find(&stocking->stock, &key);
-    if (!bin)
-        bin = stock_add(&stocking->stock, &key, now);
+    bin = stocking_bin(stocking, &key, now);
     if (!bin)
         return 0;
     stock_asked(bin, spec->n, bin->n >= spec->n, memory->flags & BUFFER_WANT_FDS, now);
@@ -456,9 +462,7 @@ static struct stock_bin *bin_of(struct stocking *stocking, const struct buffer *
     buffer_plan(buffers, buffer, &plan);
     if (!stock_key_of(buffer_pool(buffers, buffer), &plan.brief, buffer->record->flags & BUFFER_PUBLISHABLE, &key))
         return NULL;
-    bin = stock_find(&stocking->stock, &key);
-    if (!bin)
-        bin = stock_add(&stocking->stock, &key, now);
+    bin = stocking_bin(stocking, &key, now);
     return bin && bin->n < stock_most(&key) ? bin : NULL;
 }
 

@@ -39,7 +39,7 @@ static void pressure_turn(struct timer *timer)
 }
 
 /* What may not fail. */
-static void init(struct broker *broker, const struct broker_options *options)
+static void broker_init(struct broker *broker, const struct broker_options *options)
 {
     broker->options = *options;
     broker->host = *options->host;
@@ -91,7 +91,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
 
     if (!broker)
         return fatal(-ENOMEM);
-    init(broker, options);
+    broker_init(broker, options);
     r = events_init(broker);
     if (!r)
         r = recover_ledger(broker);

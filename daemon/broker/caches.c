@@ -38,7 +38,7 @@ void caches_deinit(struct broker *broker)
 /* ---- one hold ------------------------------------------------------------------------------------------- */
 
 /* Each is taken once. Without memory to remember it, the slot stays the broker's, and the client has one less. */
-static void remember_done(struct caches *caches, struct client *client, unsigned slot)
+static void caches_remember_done(struct caches *caches, struct client *client, unsigned slot)
 {
     client->taken |= UINT64_C(1) << slot;
     if (caches->n_done == caches->done_max) {
@@ -79,7 +79,7 @@ static void drop_names(struct broker *broker, const struct session *session, str
 }
 
 /* A client was so quick that something is TAKEN of which nobody thinks here: the next pass ends it. */
-static void look_later(struct broker *broker)
+static void caches_look_later(struct broker *broker)
 {
     struct caches *caches = &broker->caches;
 
@@ -92,7 +92,7 @@ static void look_later(struct broker *broker)
  * Ends what the client has cached in this slot: of this buffer, or of any with 0. NULL if that is nothing, or if the
  * client has it again.
  */
-static struct buffer *take(struct broker *broker, struct session *session, unsigned slot, uint64_t wanted)
+static struct buffer *cache_take(struct broker *broker, struct session *session, unsigned slot, uint64_t wanted)
 {
     struct hold_cache_slot cached;
     struct buffer *buffer;
@@ -101,10 +101,10 @@ static struct buffer *take(struct broker *broker, struct session *session, unsig
     if (client_of(session)->taken >> slot & 1 || !session_take_cached(session, slot, &cached))
         return NULL;
     if (wanted && cached.buffer != wanted) {
-        look_later(broker);
+        caches_look_later(broker);
         return NULL;
     }
-    remember_done(&broker->caches, client_of(session), slot);
+    caches_remember_done(&broker->caches, client_of(session), slot);
     hold = session_hold(session, cached.buffer);
     if (!hold || !record_is_live(&hold->record->head))
         return NULL;
@@ -124,7 +124,7 @@ bool caches_have(const struct hold *hold)
 }
 
 /* Takes it if it is cached, and tells the client that it should not be from now on, if it is not. */
-static bool take_hold(struct broker *broker, struct hold *hold)
+static bool cache_take_hold(struct broker *broker, struct hold *hold)
 {
     struct session *session = hold->session;
     uint64_t id = hold->record->buffer;
@@ -134,7 +134,7 @@ static bool take_hold(struct broker *broker, struct hold *hold)
         session_tell_change(session, id);
         slot = session_find_cached(session, id);
     }
-    if (slot >= 0 && take(broker, session, (unsigned)slot, id))
+    if (slot >= 0 && cache_take(broker, session, (unsigned)slot, id))
         return true;
     if (slot >= 0)
         session_tell_change(session, id);
@@ -147,7 +147,7 @@ void caches_let_go(struct broker *broker, struct buffer *buffer)
     struct hold *hold;
 
     while (!buffer->n_names && !buffer->n_keeping && (hold = buffer_oldest_hold(buffer)) &&
-           !client_of(hold->session)->ended && take_hold(broker, hold))
+           !client_of(hold->session)->ended && cache_take_hold(broker, hold))
         ;
 }
 
@@ -155,7 +155,7 @@ bool caches_opened(struct broker *broker, const struct session *session, struct 
 {
     struct hold *hold = buffer_oldest_hold(buffer);
 
-    if (!hold || hold->session == session || client_of(hold->session)->ended || !take_hold(broker, hold))
+    if (!hold || hold->session == session || client_of(hold->session)->ended || !cache_take_hold(broker, hold))
         return false;
     lifecycle_claim_gone(broker, buffer);
     return true;
@@ -164,7 +164,7 @@ bool caches_opened(struct broker *broker, const struct session *session, struct 
 /* Who has it in no cache may have it mapped and in use: then it is not for us to empty. */
 bool caches_destroyed(struct broker *broker, struct hold *hold)
 {
-    if (take_hold(broker, hold))
+    if (cache_take_hold(broker, hold))
         return true;
     buffer_remove_flags(&broker->buffers, hold->buffer, BUFFER_IN_HAND);
     return false;
@@ -194,7 +194,7 @@ bool caches_alone_have(const struct buffer *buffer)
 /* ---- all of them ---------------------------------------------------------------------------------------- */
 
 /* How many were taken? */
-static unsigned visit(struct broker *broker, struct session *session)
+static unsigned cache_visit(struct broker *broker, struct session *session)
 {
     const struct caches *caches = &broker->caches;
     bool taking = caches->taking && (caches->uid == CACHES_ALL || caches->uid == session->record->uid);
@@ -212,14 +212,14 @@ static unsigned visit(struct broker *broker, struct session *session)
         if (!hold_cache_is_open(&slots[i]) || (!taking && !(slots[i].state & HOLD_TAKEN)))
             continue;
         n++;
-        buffer = take(broker, session, i, 0);
+        buffer = cache_take(broker, session, i, 0);
         if (buffer)
             lifecycle_claim_gone(broker, buffer);
     }
     return n;
 }
 
-static void begin_pass(struct caches *caches, bool taking, uid_t uid)
+static void caches_begin_pass(struct caches *caches, bool taking, uid_t uid)
 {
     caches->pass++;
     caches->cursor = 0;
@@ -229,7 +229,7 @@ static void begin_pass(struct caches *caches, bool taking, uid_t uid)
     caches->uid = uid;
 }
 
-static void end_pass(struct broker *broker)
+static void caches_end_pass(struct broker *broker)
 {
     struct caches *caches = &broker->caches;
 
@@ -238,27 +238,27 @@ static void end_pass(struct broker *broker)
     waiters_wake(&broker->waiters);
     if (caches->again) {
         caches->again = false;
-        begin_pass(caches, true, caches->next_uid);
+        caches_begin_pass(caches, true, caches->next_uid);
         timer_arm(&broker->timers, &caches->turn, 0);
     } else if (caches->taking || caches->left_over) {
         timer_arm(&broker->timers, &caches->turn, deadline_after_ms(LOOK_MS));
     }
 }
 
-static void run_pass(struct broker *broker)
+static void caches_run_pass(struct broker *broker)
 {
     struct caches *caches = &broker->caches;
     unsigned budget = PASS_SLICE, n;
     struct session *session;
 
     while ((session = table_next(&broker->sessions.table, &caches->cursor, &budget))) {
-        n = visit(broker, session);
+        n = cache_visit(broker, session);
         budget -= n < budget ? n : budget;
     }
     if (caches->cursor)
         timer_arm(&broker->timers, &caches->turn, 0);
     else
-        end_pass(broker);
+        caches_end_pass(broker);
 }
 
 /* Some client may have cached something since: of a new session, say. */
@@ -268,8 +268,8 @@ static void caches_turn(struct timer *timer)
     struct caches *caches = &broker->caches;
 
     if (!caches->running)
-        begin_pass(caches, broker->waiters.waiting, CACHES_ALL);
-    run_pass(broker);
+        caches_begin_pass(caches, broker->waiters.waiting, CACHES_ALL);
+    caches_run_pass(broker);
 }
 
 bool caches_are_taken(const struct broker *broker, uint64_t ticket)
@@ -288,9 +288,9 @@ bool caches_wanted(struct broker *broker, uint64_t *ticket, uid_t uid)
         caches->next_uid = caches->again && caches->next_uid != uid ? CACHES_ALL : uid;
         caches->again = true;
     } else {
-        begin_pass(caches, true, uid);
+        caches_begin_pass(caches, true, uid);
         *ticket = caches->pass;
-        run_pass(broker);
+        caches_run_pass(broker);
     }
     return !caches_are_taken(broker, *ticket);
 }
@@ -298,8 +298,8 @@ bool caches_wanted(struct broker *broker, uint64_t *ticket, uid_t uid)
 /* Before any client is served: whatever one opens from now on is none of that. */
 void caches_restore(struct broker *broker)
 {
-    begin_pass(&broker->caches, false, CACHES_ALL);
+    caches_begin_pass(&broker->caches, false, CACHES_ALL);
     while (broker->caches.running)
-        run_pass(broker);
+        caches_run_pass(broker);
     timer_disarm(&broker->timers, &broker->caches.turn);
 }

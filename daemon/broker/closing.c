@@ -30,7 +30,7 @@ void closing_ended(struct broker *broker, struct buffer *buffer)
 }
 
 /* T is closed. If a descriptor ever left, the inode may be there still, by means that nobody sees. */
-static void closed(struct broker *broker, struct buffer *buffer)
+static void closing_complete(struct broker *broker, struct buffer *buffer)
 {
     buffer->exit_phase = BUFFER_EXIT_NONE;
     if (buffer->record->watch < 0)
@@ -41,7 +41,7 @@ static void closed(struct broker *broker, struct buffer *buffer)
  * It is emptied, and caches of clients may have it mapped for as long as they do not look. All but a granule is
  * credited, which stands for it until then.
  */
-static void credit_cached(struct broker *broker, struct buffer *buffer)
+static void closing_credit_cached(struct broker *broker, struct buffer *buffer)
 {
     uint64_t granule = buffer_granule(buffer);
 
@@ -55,11 +55,11 @@ static void credit_cached(struct broker *broker, struct buffer *buffer)
 }
 
 /* Here and now. If its pages are gone already, it does not matter that the keeper closes a moment later. */
-static void close_now(struct broker *broker, struct buffer *buffer)
+static void closing_close_now(struct broker *broker, struct buffer *buffer)
 {
     keeper_drop(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id);
     buffer->fd = fd_close(buffer->fd);
-    closed(broker, buffer);
+    closing_complete(broker, buffer);
 }
 
 /* ---- as it is: its pages go with its inode --------------------------------------------------------------- */
@@ -68,7 +68,7 @@ static void closing_done(struct job *job)
 {
     struct closing *closing = container_of(job, struct closing, job.job);
 
-    closed(closing->broker, closing->buffer);
+    closing_complete(closing->broker, closing->buffer);
     free(closing);
 }
 
@@ -83,7 +83,7 @@ static void closing_dropped(struct keeper_drop *drop)
     memory_job_submit(&closing->broker->jobs, &closing->job);
 }
 
-static void close_whole(struct closing *closing)
+static void closing_close_whole(struct closing *closing)
 {
     struct broker *broker = closing->broker;
     struct buffer *buffer = closing->buffer;
@@ -97,10 +97,10 @@ static void close_whole(struct closing *closing)
 
 /* ---- slice by slice -------------------------------------------------------------------------------------- */
 
-static void slice_done(struct job *done);
+static void closing_slice_done(struct job *done);
 
 /* One, behind what else waits to be given back. */
-static void empty_slice(struct closing *closing)
+static void closing_empty_slice(struct closing *closing)
 {
     uint64_t granule = buffer_granule(closing->buffer);
     uint64_t slice = GIVE_BACK_SLICE > granule ? GIVE_BACK_SLICE : granule;
@@ -110,12 +110,12 @@ static void empty_slice(struct closing *closing)
     job->length = closing->left < slice ? closing->left : slice;
     job->offset = closing->left - job->length;
     job->task = MEMORY_DISCARD;
-    job->job.done = slice_done;
+    job->job.done = closing_slice_done;
     memory_job_submit(&closing->broker->jobs, job);
 }
 
 /* What several nodes have together, and what was stock, is credited when all of it is back. */
-static void credit_slice(struct closing *closing)
+static void closing_credit_slice(struct closing *closing)
 {
     struct broker *broker = closing->broker;
 
@@ -126,29 +126,29 @@ static void credit_slice(struct closing *closing)
     pressure_changed(broker);
 }
 
-static void slice_done(struct job *done)
+static void closing_slice_done(struct job *done)
 {
     struct closing *closing = container_of(done, struct closing, job.job);
     struct memory_job *job = &closing->job;
 
     if (job->status) {
-        close_whole(closing); /* published */
+        closing_close_whole(closing); /* published */
         return;
     }
     closing->left -= job->length;
     if (closing->left) {
-        credit_slice(closing);
-        empty_slice(closing);
+        closing_credit_slice(closing);
+        closing_empty_slice(closing);
     } else {
-        credit_cached(closing->broker, closing->buffer);
-        close_now(closing->broker, closing->buffer);
+        closing_credit_cached(closing->broker, closing->buffer);
+        closing_close_now(closing->broker, closing->buffer);
         free(closing);
     }
 }
 
 /* ---- which of them --------------------------------------------------------------------------------------- */
 
-static void start_closing(struct broker *broker, struct buffer *buffer)
+static void closing_start(struct broker *broker, struct buffer *buffer)
 {
     const struct buffer_record *record = buffer->record;
     /* a foreign one's pages stay; nor are they taken from others who may have it, of whom the kernel does not say */
@@ -161,12 +161,12 @@ static void start_closing(struct broker *broker, struct buffer *buffer)
         may_empty = false;
         emptied = !handle_discard(buffer->fd, 0, 0, NULL, NULL);
         if (emptied)
-            credit_cached(broker, buffer);
+            closing_credit_cached(broker, buffer);
     }
     if (!emptied)
         closing = calloc(1, sizeof(*closing));
     if (!closing) {
-        close_now(broker, buffer);
+        closing_close_now(broker, buffer);
         return;
     }
     closing->broker = broker;
@@ -175,13 +175,13 @@ static void start_closing(struct broker *broker, struct buffer *buffer)
     buffer->exit_phase = BUFFER_EXIT_CLOSING;
     buffer->exit.closing = closing;
     if (may_empty)
-        empty_slice(closing);
+        closing_empty_slice(closing);
     else
-        close_whole(closing);
+        closing_close_whole(closing);
 }
 
 /* Nobody needs T any more, and nobody is at it. */
-static bool may_be_closed(const struct buffer *buffer)
+static bool closing_may_start(const struct buffer *buffer)
 {
     return buffer->record->state == BUFFER_ENDING && buffer->fd >= 0 && !buffer->pins &&
            buffer->exit_phase == BUFFER_EXIT_NONE;
@@ -189,7 +189,7 @@ static bool may_be_closed(const struct buffer *buffer)
 
 void closing_request(struct broker *broker, struct buffer *buffer)
 {
-    if (!may_be_closed(buffer))
+    if (!closing_may_start(buffer))
         return;
     buffer->exit_phase = BUFFER_EXIT_QUEUED;
     buffer->exit.next = broker->closing;
@@ -208,6 +208,6 @@ void closing_run(struct broker *broker)
 
         broker->closing = buffer->exit.next;
         buffer->exit_phase = BUFFER_EXIT_NONE;
-        start_closing(broker, buffer);
+        closing_start(broker, buffer);
     }
 }

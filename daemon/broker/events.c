@@ -51,7 +51,7 @@ void events_deinit(struct broker *broker)
 }
 
 /* To be filled in; NULL if nobody would hear it, or if it is one too many. */
-static struct news *add_news(struct broker *broker, uint32_t kind)
+static struct news *news_add(struct broker *broker, uint32_t kind)
 {
     struct news *news;
 
@@ -67,17 +67,17 @@ static struct news *add_news(struct broker *broker, uint32_t kind)
     return news->lost ? NULL : news;
 }
 
-static bool wants(const struct session *session, uint32_t kinds)
+static bool wants_events(const struct session *session, uint32_t kinds)
 {
     return session->connection && !client_of(session)->ended && session->record->subscribed & kinds;
 }
 
-static void tell(struct broker *broker, struct session *session, const struct broker_event *event)
+static void event_send(struct broker *broker, struct session *session, const struct broker_event *event)
 {
     broker->host.event(broker->host.userdata, session->connection, event);
 }
 
-static void tell_of_name(struct broker *broker, struct session *session, struct news *news)
+static void news_send_name(struct broker *broker, struct session *session, struct news *news)
 {
     const struct name name = {.record = &news->name};
     char text[NAME_TEXT_SIZE];
@@ -85,23 +85,24 @@ static void tell_of_name(struct broker *broker, struct session *session, struct 
     if (!name_rights(&name, &session->peer, is_admin(broker, session)))
         return;
     name_text(&name, session->record->uid, text);
-    tell(broker, session,
-         &(struct broker_event){.kind = EVENT_NAME, .name = text, .bound = news->bound, .buffer = news->name.buffer});
+    event_send(broker, session,
+               &(struct broker_event){
+                   .kind = EVENT_NAME, .name = text, .bound = news->bound, .buffer = news->name.buffer});
 }
 
-static void tell_news(struct broker *broker, struct session *session, struct news *news)
+static void news_send(struct broker *broker, struct session *session, struct news *news)
 {
-    if (!wants(session, news->kind))
+    if (!wants_events(session, news->kind))
         return;
     if (news->lost)
-        tell(broker, session, &(struct broker_event){.kind = EVENT_LOST});
+        event_send(broker, session, &(struct broker_event){.kind = EVENT_LOST});
     else if (news->kind == EVENT_NAME)
-        tell_of_name(broker, session, news);
+        news_send_name(broker, session, news);
     else if (news->kind == EVENT_PRESSURE)
-        tell(broker, session,
-             &(struct broker_event){.kind = EVENT_PRESSURE, .pool = news->pool->name, .level = news->level});
+        event_send(broker, session,
+                   &(struct broker_event){.kind = EVENT_PRESSURE, .pool = news->pool->name, .level = news->level});
     else if (session->record->head.id != news->by_session && session_hold(session, news->buffer))
-        tell(broker, session, &(struct broker_event){.kind = EVENT_DISCARDED, .buffer = news->buffer});
+        event_send(broker, session, &(struct broker_event){.kind = EVENT_DISCARDED, .buffer = news->buffer});
 }
 
 /* A mark in the list of subscribers is behind those who have heard the first of the news; it may come and go as
@@ -123,7 +124,7 @@ static void news_turn(struct timer *timer)
             continue;
         }
         list_prepend(next, &broker->news_at);
-        tell_news(broker, container_of(next, struct client, subscribed)->session, &broker->news[broker->first_news]);
+        news_send(broker, container_of(next, struct client, subscribed)->session, &broker->news[broker->first_news]);
     }
     if (broker->n_news)
         timer_arm(&broker->timers, timer, 0);
@@ -131,7 +132,7 @@ static void news_turn(struct timer *timer)
 
 void event_name(struct broker *broker, const struct name *name, bool bound)
 {
-    struct news *news = add_news(broker, EVENT_NAME);
+    struct news *news = news_add(broker, EVENT_NAME);
 
     if (!news)
         return;
@@ -141,7 +142,7 @@ void event_name(struct broker *broker, const struct name *name, bool bound)
 
 void event_discarded(struct broker *broker, const struct buffer *buffer, uint64_t by_session)
 {
-    struct news *news = add_news(broker, EVENT_DISCARDED);
+    struct news *news = news_add(broker, EVENT_DISCARDED);
 
     if (!news)
         return;
@@ -156,8 +157,8 @@ void event_shutdown(struct broker *broker)
     broker->n_news = 0;
     list_for_each_entry(client, &broker->subscribers, struct client, subscribed)
     {
-        if (wants(client->session, EVENT_SHUTDOWN))
-            tell(broker, client->session, &(struct broker_event){.kind = EVENT_SHUTDOWN});
+        if (wants_events(client->session, EVENT_SHUTDOWN))
+            event_send(broker, client->session, &(struct broker_event){.kind = EVENT_SHUTDOWN});
     }
 }
 
@@ -202,7 +203,7 @@ bool pressure_look(struct broker *broker)
             continue;
         *level = (uint8_t)now;
         changed = true;
-        news = add_news(broker, EVENT_PRESSURE);
+        news = news_add(broker, EVENT_PRESSURE);
         if (news) {
             news->pool = pool;
             news->level = now;

@@ -53,7 +53,8 @@ static int hold_memory(struct broker *broker, const struct buffer *buffer, struc
 }
 
 /* T is a duplicate until all is done, so that a descriptor that is refused is closed by who took it in. */
-static int adopt(struct broker *broker, struct session *session, int fd, struct hold **ret, struct problem *problem)
+static int adopt_descriptor(struct broker *broker, struct session *session, int fd, struct hold **ret,
+                            struct problem *problem)
 {
     const struct memory_spec spec = {.flags = BUFFER_NO_ADDRESS};
     const struct buffer_owner owner = owner_of(session);
@@ -98,7 +99,7 @@ int op_adopt(struct op *op, const struct fdset *fds, struct opened *result)
     int r = op_session(op, &session);
 
     if (!r)
-        r = adopt(op->broker, session, fdset_get(fds, 0), &hold, &op->problem);
+        r = adopt_descriptor(op->broker, session, fdset_get(fds, 0), &hold, &op->problem);
     if (r)
         return r;
     result->n = 1;

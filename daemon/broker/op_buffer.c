@@ -80,8 +80,8 @@ int op_export(struct op *op, const struct export_args *args, struct statuses *re
 }
 
 /* Whose descriptor is it? Only the kernel's word counts: the inode, proven by the watch. */
-static int identify(struct broker *broker, const struct fdset *fds, uint32_t i, struct buffer **ret,
-                    bool *ret_writable, struct problem *problem)
+static int import_identify(struct broker *broker, const struct fdset *fds, uint32_t i, struct buffer **ret,
+                           bool *ret_writable, struct problem *problem)
 {
     struct handle_identity identity;
     struct buffer *buffer;
@@ -121,7 +121,7 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
         struct hold *hold;
         bool writable = false;
 
-        r = identify(op->broker, fds, i, &buffer, &writable, &problem);
+        r = import_identify(op->broker, fds, i, &buffer, &writable, &problem);
         if (!r)
             r = lifecycle_may_revive(op->broker, buffer, &problem);
         if (!r)
@@ -206,7 +206,7 @@ static void name_writers(const struct buffer *buffer, struct problem *problem)
     problem_set(problem, "it is mapped for writing; unmap it first; who may write it: %s", who);
 }
 
-static int published(struct buffer_work *work)
+static int publish_done(struct buffer_work *work)
 {
     struct op *op = work->state.op;
 
@@ -236,12 +236,12 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
                       "buffer %llu was not made to be published; allocate it with PUBLISHABLE",
                       (unsigned long long)id);
     return buffer_work_begin(op, hold->buffer,
-                             &(struct memory_job){.task = MEMORY_PUBLISH, .future_only = future_only}, published);
+                             &(struct memory_job){.task = MEMORY_PUBLISH, .future_only = future_only}, publish_done);
 }
 
 /* ---- discard -------------------------------------------------------------------------------------------- */
 
-static int discarded(struct buffer_work *work)
+static int discard_done(struct buffer_work *work)
 {
     if (!work->job.status)
         event_discarded(work->broker, work->buffer, work->state.session);
@@ -272,7 +272,7 @@ int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
                       (unsigned long long)record->bytes);
     return buffer_work_begin(op, hold->buffer,
                              &(struct memory_job){.task = MEMORY_DISCARD, .offset = offset, .length = length},
-                             discarded);
+                             discard_done);
 }
 
 /* ---- destroy -------------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "broker/lookup.h"
 #include "broker/state.h"
 
-static void occupy(struct broker *broker, struct session *session, uint64_t start, uint64_t end)
+static void range_occupy(struct broker *broker, struct session *session, uint64_t start, uint64_t end)
 {
     const struct reservation_record wanted = {
         .session = session->record->head.id, .address = start, .size = end - start, .occupied = 1};
@@ -32,8 +32,8 @@ void session_occupies(struct broker *broker, struct session *session, const stru
 
         /* what this broker gave belongs to something that is in its place */
         if (args->occupied_by[i] != ledger_broker_id(broker->ledger))
-            occupy(broker, session, start > arena->base ? align_down(start, arena->page) : arena->base,
-                   end < arena_end ? align_up(end, arena->page) : arena_end);
+            range_occupy(broker, session, start > arena->base ? align_down(start, arena->page) : arena->base,
+                         end < arena_end ? align_up(end, arena->page) : arena_end);
     }
 }
 
@@ -52,8 +52,8 @@ void session_vacates(struct broker *broker, struct session *session, uint64_t st
         uint64_t from = reservation->record->address, to = from + reservation->record->size;
 
         reservation_release(reservation);
-        occupy(broker, session, from, start);
-        occupy(broker, session, end, to);
+        range_occupy(broker, session, from, start);
+        range_occupy(broker, session, end, to);
     }
 }
 

@@ -69,7 +69,7 @@ static int give_release_log(struct broker *broker, struct session *session, stru
     return r == -EPIPE ? r : 0;
 }
 
-static int resume(struct op *op, const struct hello_args *args, struct hello_result *result)
+static int session_resume(struct op *op, const struct hello_args *args, struct hello_result *result)
 {
     struct broker *broker = op->broker;
     struct session *session = find_session(broker, args->resume);
@@ -117,7 +117,7 @@ static void client_join(struct client *client, struct session *session)
 }
 
 /* Its death must be noticed, by this broker and by the next one. */
-static int watch_process(struct op *op, struct session *session)
+static int session_watch_process(struct op *op, struct session *session)
 {
     struct broker *broker = op->broker;
     uint64_t id = session->record->head.id;
@@ -153,7 +153,7 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
     if (op->session)
         return refuse(&op->problem, STATUS_PROTOCOL, "this connection has a session already; HELLO comes once");
     if (args->resume)
-        return resume(op, args, result);
+        return session_resume(op, args, result);
     if (args->crowded && !kept)
         return refuse(&op->problem, STATUS_LIMIT, "%s", args->crowded);
     client = client_new();
@@ -166,7 +166,7 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
     }
     session->connection = args->connection;
     client_join(client, session);
-    r = watch_process(op, session);
+    r = session_watch_process(op, session);
     if (r) {
         session_free(session);
         free(client);

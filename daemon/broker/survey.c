@@ -42,7 +42,7 @@ struct survey {
     struct entry entries[];
 };
 
-static void look_at(struct entry *entry)
+static void survey_look(struct entry *entry)
 {
     if (entry->fd < 0 || atomic_load_explicit(&entry->state, memory_order_relaxed) != TO_SEE)
         return;
@@ -50,7 +50,7 @@ static void look_at(struct entry *entry)
     atomic_store_explicit(&entry->state, SEEN, memory_order_release);
 }
 
-static void *look_at_all(void *argument)
+static void *survey_thread(void *argument)
 {
     struct survey *survey = argument;
 
@@ -60,27 +60,27 @@ static void *look_at_all(void *argument)
         for (size_t k = 0; k < SOME; k++) {
             if (atomic_load_explicit(&survey->over, memory_order_relaxed))
                 return NULL;
-            look_at(&survey->entries[i + k]);
+            survey_look(&survey->entries[i + k]);
         }
     }
     return NULL;
 }
 
 /* Signals are the loop's business. */
-static int start(struct survey *survey)
+static int survey_start(struct survey *survey)
 {
     sigset_t all, before;
     int r;
 
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&survey->thread, NULL, look_at_all, survey);
+    r = pthread_create(&survey->thread, NULL, survey_thread, survey);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r;
 }
 
 /* A table of descriptors that two threads share would have to wait for all processors whenever it grows. */
-static bool make_room(size_t n)
+static bool grow_fd_table(size_t n)
 {
     int fd = n < INT_MAX - SPARE ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)n + SPARE) : -1;
     bool made = fd >= 0;
@@ -94,7 +94,7 @@ struct survey *survey_begin(size_t n)
     struct survey *survey;
     size_t size;
 
-    if (n < WORTH_IT || !make_room(n))
+    if (n < WORTH_IT || !grow_fd_table(n))
         return NULL;
     size = sizeof(*survey) + n * sizeof(survey->entries[0]);
     survey = aligned_alloc(_Alignof(struct survey), size);
@@ -103,7 +103,7 @@ struct survey *survey_begin(size_t n)
     memset(survey, 0, size);
     survey->room = n;
     (void)sem_init(&survey->come, 0, 0);
-    if (!start(survey))
+    if (!survey_start(survey))
         return survey;
     (void)sem_destroy(&survey->come);
     free(survey);

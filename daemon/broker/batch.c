@@ -97,7 +97,7 @@ int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *
     while (!r && batch->n < spec->n) {
         struct plan plan;
 
-        /* what is in stock on its node gives way for it: it goes to no other one for that */
+        /* stock on the nearest node gives way, rather than that the buffer goes to another one */
         r = pool_plan(pool, &spec->memory, spec->sizes[batch->n], TALLY_RECLAIMING, &plan, problem);
         if (r)
             break;
@@ -107,7 +107,7 @@ int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *
     return r;
 }
 
-/* False: it has none, and that commit is as if it had not been run. */
+/* False: the buffer has no memory, and its commit is as if it had not been run. */
 static bool batch_enter_one(struct batch *batch, uint32_t i)
 {
     struct commit *commit = &batch->commits[i];
@@ -130,7 +130,7 @@ uint32_t batch_enter(struct batch *batch)
     return i;
 }
 
-/* Another broker must find the memory of what is LIVE or in stock. */
+/* The next broker must find the memory of all that is LIVE or in stock. */
 static int batch_hold(struct batch *batch, struct problem *problem)
 {
     uint32_t n = batch->n - batch->n_stock;
@@ -191,7 +191,7 @@ static void batch_drop(struct batch *batch, uint32_t i)
         return;
     }
     batch->fds[i] = fd_close(batch->fds[i]);
-    /* so that a worker closes it, if it is large */
+    /* as memory of the buffer it is closed by a worker, if it is large */
     if (buffer->fd < 0 && batch->commits[i].fd >= 0)
         (void)batch_enter_one(batch, i);
     if (buffer->record->state == BUFFER_LIVE)

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers that come together, and how their memory is had: for an allocation (op_alloc.c), or for the stock
- * (stocking.c).
+ * Buffers that are made together, for an allocation (op_alloc.c) or for the stock (stocking.c).
  *
- *     batch_add_stock()   it is in stock, and so it stays until all of the batch are there, earmarked for its user
- *     batch_fill()        the others are to be made: each is planned, and has a record and all that it is charged for
- *     its commit          is run then, on the loop or by a worker, as whoever makes it likes
- *     batch_enter()       the memory is the buffer's
- *     batch_commit()      the keeper has it, and so it is LIVE, or in stock; and those from stock are LIVE, too
+ *     batch_add_stock()   earmarks a buffer that is in stock. It stays there until the batch is complete
+ *     batch_fill()        plans the others, charges them and gives each a record
+ *     (their commits)     are run by the caller, on the loop or by a worker
+ *     batch_enter()       gives each buffer the memory that its commit has made
+ *     batch_commit()      gives the memory to the keeper, and makes all of them LIVE or, if made for that, stock
  *
- * Between any two of these the client may go, the broker stop, or memory or descriptors be short. Then batch_cut()
- * gives back whatever there is: to the stock what was in stock, and its memory what was made. Should the broker die,
- * the next one does the same.
+ * Between any two of these the client may go, or memory or descriptors may be short. Then batch_cut() puts back what
+ * was in stock, and gives the memory back that was made. If the broker dies, the next one does the same.
  */
 #pragma once
 
@@ -27,17 +25,17 @@ struct broker;
 
 struct batch {
     struct broker *broker;
-    uint32_t most; /* that there may be */
+    uint32_t most; /* the size of the batch when it is complete */
     uint32_t n;
-    uint32_t n_stock; /* the first so many are from stock, the others are made */
+    uint32_t n_stock; /* the first ones are from stock, the others are made */
     struct buffer *buffers[MEMORYD_BATCH_MAX];
-    int fds[MEMORYD_BATCH_MAX]; /* of each a description for its first user, if one was opened beforehand; else -1 */
-    struct commit *commits;     /* of each that is made; NULL if none is */
-    uint32_t node;              /* that the latest one of these was planned for */
+    int fds[MEMORYD_BATCH_MAX]; /* a description for the first user, if one was opened beforehand; else -1 */
+    struct commit *commits;     /* one for each that is made; NULL if none is */
+    uint32_t node;              /* where the latest of these was planned */
 };
 
 void batch_init(struct batch *batch, struct broker *broker, uint32_t most);
-/* The buffers are in other hands, or gone. */
+/* Frees the commits. The buffers belong to others by now, or are gone. */
 void batch_deinit(struct batch *batch);
 
 /* Those from stock come first. Outcomes of buffer_earmark(). */
@@ -49,16 +47,15 @@ int batch_add(struct batch *batch, const struct plan *plan, const struct memory_
 /* Adds all that are still missing. Outcomes of pool_plan() and buffer_new(). */
 int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *spec,
                const struct buffer_owner *owner, struct problem *problem);
-/* What their commits have made is theirs from now on. So many have their memory then; if that is not all of them, the
- * next one's has the inode number of another buffer, and its commit must be run again. */
+/* Returns how many buffers have their memory now. If that is not all of them, the memory of the next one has the inode
+ * number of another buffer, and its commit must be run again. */
 uint32_t batch_enter(struct batch *batch);
-/* All are LIVE, those from stock as this owner's; or, without one (NULL, and no spec), in stock. NO_DESCRIPTORS;
- * OP_PENDING if the keeper is gone: then this broker ends at once, it answers nobody any more, and the next one does it
- * from the beginning. */
+/* All become LIVE, and this owner's; or stock, without an owner (NULL, and no spec). NO_DESCRIPTORS. OP_PENDING if the
+ * keeper is gone: this broker ends at once and answers nobody any more, and the next one begins anew. */
 int batch_commit(struct batch *batch, const struct alloc_spec *spec, const struct buffer_owner *owner,
                  struct problem *problem);
 
-/* Their commits need not be finished. */
+/* Tells commits that run to give up. */
 void batch_cancel(struct batch *batch);
-/* Only the first n stay. Nobody has seen anything of the others, except for descriptors in an unsent reply. */
+/* Gives back all but the first n. Nobody has seen those, except for descriptors in an unsent reply. */
 void batch_cut(struct batch *batch, uint32_t n);

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The broker as its host (app/) sees it: made from plain settings, driven by a loop it does not know.
+ * The broker as its host (app/) sees it: made of plain settings, and driven by a loop that it does not know.
  *
- * The broker opens descriptors that somebody must poll and has deadlines that somebody must wait for. It asks
- * for both through `struct broker_host`; app/ implements that with libevent, tests with a few lines of poll().
- * Everything here runs on the loop's thread. Operations are in broker/operations.h.
+ * The broker has descriptors that somebody must poll and deadlines that somebody must wait for. It asks for both by
+ * `struct broker_host`, which app/ implements with libevent, and tests with a few lines of poll(). Everything here
+ * runs on the loop's thread. Operations are in broker/operations.h.
  */
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ struct reload_result;
 struct topology;
 struct work;
 
-/* an event for a session that subscribed to it; strings and ids are valid during the call only */
+/* An event for a session that has subscribed to it. Strings are valid during the call only. */
 struct broker_event {
     uint32_t kind; /* EventKind, one bit */
     const char *pool;
@@ -41,11 +41,11 @@ struct broker_host {
     void *userdata;
     /* Deliver an event on the session's connection (never called for a session without one). */
     void (*event)(void *userdata, void *connection, const struct broker_event *event);
-    /* The session has ended or was resumed elsewhere: forget it, flush what is queued and close. The broker does not
-     * mention the connection again. It may be called from within an operation, whose reply is then still to be sent. */
+    /* The session has ended or was resumed by another connection: forget it, flush what is queued and close. The
+     * broker does not use the connection again. An operation may call this before its own reply is sent. */
     void (*disconnect)(void *userdata, void *connection);
-    /* Call broker_session_exited(session) when this pidfd becomes readable. The broker owns the descriptor and
-     * says unwatch before it closes it. Returns 0 or a negative errno. */
+    /* Call broker_session_exited(session) when this pidfd becomes readable. The broker owns the descriptor, and calls
+     * unwatch_process() before it closes it. Returns 0 or a negative errno. */
     int (*watch_process)(void *userdata, uint64_t session, int pidfd);
     void (*unwatch_process)(void *userdata, uint64_t session);
     /* The next broker_tick() is due in this many milliseconds (0 = as soon as other work allows). */
@@ -54,7 +54,7 @@ struct broker_host {
     void (*connection_info)(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes);
     /* Read the configuration again; NULL: there is none. */
     void (*reload)(void *userdata, struct reload_result *result);
-    /* Would a next broker do with the configuration, as far as this one can tell? 0, or a status; NULL: yes. */
+    /* Could another broker start with the configuration, as far as this one can tell? 0 or a status; NULL: yes. */
     int (*check_config)(void *userdata, struct problem *problem);
 };
 
@@ -67,12 +67,12 @@ struct broker_options {
     const struct broker_host *host;
     uint64_t arena_base;
     uint64_t arena_size;
-    uint64_t grace_ms;                /* how long a living process may stay away before I6's check */
+    uint64_t grace_ms;                /* a living process may be without a connection so long before I6's check */
     uid_t uid;                        /* the broker's own */
-    struct keeper_link *keeper;       /* holds what is to outlive this broker; NULL: nothing does */
-    struct inherited_fd *inherited;   /* what it handed over, see broker_new() */
+    struct keeper_link *keeper;       /* holds what outlives this broker; NULL: nothing does */
+    struct inherited_fd *inherited;   /* what it has handed over: see broker_new() */
     size_t n_inherited;
-    struct survey *survey;            /* of these, under way, which broker_new() ends; or NULL */
+    struct survey *survey;            /* of these; broker_new() ends it; or NULL */
 };
 
 enum {
@@ -81,13 +81,13 @@ enum {
 };
 
 /*
- * Goes on with what another broker left: the ledger and the descriptors in `inherited`. That array is sorted, and of
- * each descriptor that is taken, or that belongs to nothing and is closed, there is a -1 in it; the others are of
- * what makes no sense, and should be kept. 0, BROKER_E_LEDGER, or a negative errno (no memory, no inotify, no ledger):
- * then the process should end, since what was half taken over is not taken apart.
+ * Continues with what another broker left: the ledger and the descriptors in `inherited`. The array is sorted. A
+ * descriptor that is taken, or that belongs to nothing and is closed, becomes -1 in it; the others belong to damaged
+ * records and should be kept. 0, BROKER_E_LEDGER, or a negative errno (no memory, no inotify, no ledger): then the
+ * process should end, since nothing that was taken is given back.
  */
 int broker_new(struct broker **ret, const struct broker_options *options);
-/* Without a keeper: what the next broker needs, for fd_stash_fill(). What is left of `inherited` is not among it. */
+/* Without a keeper: enumerates what the next broker needs, for fd_stash_fill(), except what is left of `inherited`. */
 int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to);
 
 /* What the loop tells the broker. Negative = fatal. */
@@ -98,14 +98,14 @@ int broker_session_exited(struct broker *broker, uint64_t session);  /* its proc
 int broker_connection_lost(struct broker *broker, uint64_t session, void *connection);
 
 /*
- * What was changed so far is done and will be remembered by a later broker; what cannot be taken back, closing memory
- * for good, happens now. The functions above do this at their end. The host does it when it has called done() of jobs,
- * and before the reply to an operation leaves.
+ * Commits all changes so far to the ledger. What cannot be undone, closing memory for good, happens then. The functions
+ * above do this at their end. The host does it when it has called done() of jobs, and before the reply to an operation
+ * leaves.
  */
 void broker_commit(struct broker *broker);
 
 /*
- * This process ends in order, and with it whatever its workers are at. The next broker begins that anew and does not
+ * This process ends in order, and with it what its workers are doing. The next broker begins that anew, and does not
  * count it as a death.
  */
 void broker_leave(struct broker *broker);
@@ -117,14 +117,14 @@ struct broker_release_log {
     struct release_log log;
 };
 
-/* The next session that has one; *cursor begins with 0. False: no more. One that cannot be read is passed over. */
+/* The next session that has one; *cursor begins with 0. False: there is none. One that cannot be read is skipped. */
 bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct broker_release_log *ret);
 
-/* What the keeper made of op_upgrade(): 0, another broker goes on, or a positive errno. `why` says it better than that
- * errno's own text, or is NULL. */
+/* The keeper's decision about op_upgrade(): 0, another broker takes over, or a positive errno. `why` is a better
+ * sentence than that of the errno, or NULL. */
 void broker_upgrade_decided(struct broker *broker, int error, const char *why);
 
-/* What clients would lose with all of it: what has a name, or is held, or is still open somewhere. */
+/* What clients would lose: what has a name, is held, or is still open somewhere. */
 struct broker_holdings {
     uint64_t buffers;
     uint64_t detached; /* of these */
@@ -136,7 +136,7 @@ void broker_holdings(const struct broker *broker, struct broker_holdings *ret);
 
 /* For a private broker's idle exit: sessions, and buffers that outlive them. */
 bool broker_is_idle(const struct broker *broker);
-/* Tell every subscriber that the broker stops. Connections that are lost from now on went with it. */
+/* Tells every subscriber that the broker stops. Connections that are lost from now on are lost by that. */
 void broker_announce_shutdown(struct broker *broker);
 
 /* New limits from a re-read configuration. */

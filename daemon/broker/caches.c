@@ -11,9 +11,9 @@
 #include "broker/state.h"
 #include "session/cache.h"
 
-/* sessions looked at, and buffers taken, in one turn: each of these may be small enough to be emptied at once */
+/* sessions looked at, and buffers taken, in one turn: a small buffer is emptied at once */
 #define PASS_SLICE 64
-/* how often it is looked whether anybody waits still, as long as somebody does */
+/* between looks at whether anybody still waits */
 #define LOOK_MS 100
 
 struct caches_done {
@@ -37,7 +37,7 @@ void caches_deinit(struct broker *broker)
 
 /* ---- one hold ------------------------------------------------------------------------------------------- */
 
-/* Each is taken once. Without memory to remember it, the slot stays the broker's, and the client has one less. */
+/* Each slot is taken once. Without memory to remember it, the slot stays the broker's, and the client has one less. */
 static void caches_remember_done(struct caches *caches, struct client *client, unsigned slot)
 {
     client->taken |= UINT64_C(1) << slot;
@@ -68,7 +68,7 @@ void caches_committed(struct broker *broker)
     }
 }
 
-/* The names that go with it are those that the client would have unbound: its own, for as long as it is there. */
+/* The names that go with it are those that the client would have unbound: its own, which end with its session. */
 static void drop_names(struct broker *broker, const struct session *session, struct buffer *buffer)
 {
     list_for_each_entry_safe(name, &buffer->names, struct name, in_buffer)
@@ -78,7 +78,7 @@ static void drop_names(struct broker *broker, const struct session *session, str
     }
 }
 
-/* A client was so quick that something is TAKEN of which nobody thinks here: the next pass ends it. */
+/* The client put another buffer into the slot just before the broker took it: the next pass ends that one. */
 static void caches_look_later(struct broker *broker)
 {
     struct caches *caches = &broker->caches;
@@ -89,8 +89,8 @@ static void caches_look_later(struct broker *broker)
 }
 
 /*
- * Ends what the client has cached in this slot: of this buffer, or of any with 0. NULL if that is nothing, or if the
- * client has it again.
+ * Ends what the client has cached in this slot, if it is the buffer that is `wanted` (0: any). Returns that; NULL if
+ * the slot is empty, or if the client has it again.
  */
 static struct buffer *cache_take(struct broker *broker, struct session *session, unsigned slot, uint64_t wanted)
 {
@@ -123,7 +123,7 @@ bool caches_have(const struct hold *hold)
     return session_find_cached(hold->session, hold->record->buffer) >= 0;
 }
 
-/* Takes it if it is cached, and tells the client that it should not be from now on, if it is not. */
+/* Takes it if it is cached. If it is not, tells the client not to cache it from now on. */
 static bool cache_take_hold(struct broker *broker, struct hold *hold)
 {
     struct session *session = hold->session;
@@ -141,7 +141,7 @@ static bool cache_take_hold(struct broker *broker, struct hold *hold)
     return false;
 }
 
-/* Who has it longest, and not in a cache, is the one to ask when it lets go. */
+/* Stops at the oldest hold that is not cached: when that ends, this is called again. */
 void caches_let_go(struct broker *broker, struct buffer *buffer)
 {
     struct hold *hold;
@@ -161,7 +161,7 @@ bool caches_opened(struct broker *broker, const struct session *session, struct 
     return true;
 }
 
-/* Who has it in no cache may have it mapped and in use: then it is not for us to empty. */
+/* A process that does not cache it may be using it: then the broker must not empty it. */
 bool caches_destroyed(struct broker *broker, struct hold *hold)
 {
     if (cache_take_hold(broker, hold))
@@ -193,7 +193,7 @@ bool caches_alone_have(const struct buffer *buffer)
 
 /* ---- all of them ---------------------------------------------------------------------------------------- */
 
-/* How many were taken? */
+/* Returns how many were taken. */
 static unsigned cache_visit(struct broker *broker, struct session *session)
 {
     const struct caches *caches = &broker->caches;
@@ -261,7 +261,7 @@ static void caches_run_pass(struct broker *broker)
         caches_end_pass(broker);
 }
 
-/* Some client may have cached something since: of a new session, say. */
+/* A client may have cached something since the last pass: that of a new session, say. */
 static void caches_turn(struct timer *timer)
 {
     struct broker *broker = container_of(timer, struct broker, caches.turn);
@@ -295,7 +295,7 @@ bool caches_wanted(struct broker *broker, uint64_t *ticket, uid_t uid)
     return !caches_are_taken(broker, *ticket);
 }
 
-/* Before any client is served: whatever one opens from now on is none of that. */
+/* Before any client is served. */
 void caches_restore(struct broker *broker)
 {
     caches_begin_pass(&broker->caches, false, CACHES_ALL);

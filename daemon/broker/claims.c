@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Claims come and go: the objects' own functions, and what has to happen beside them.
+ * See claims.h. Each function calls the one of the object's module, and does what has to happen beside it.
  */
 #include "broker/claims.h"
 
@@ -64,7 +64,7 @@ int claim_open(struct broker *broker, const struct claim *claim, struct opened_i
 
 /* ---- of what was allocated ------------------------------------------------------------------------------ */
 
-/* The description that was opened beforehand, if one was. */
+/* Uses the description that was opened beforehand, if there is one. */
 static int export_first(struct batch *batch, uint32_t i, int *ret_fd, struct problem *problem)
 {
     struct broker *broker = batch->broker;
@@ -81,7 +81,7 @@ static int export_first(struct batch *batch, uint32_t i, int *ret_fd, struct pro
     return 0;
 }
 
-/* With its descriptor, unless `fds` is NULL. */
+/* Adds a descriptor, unless `fds` is NULL. */
 static int claim_one(struct session *session, struct batch *batch, uint32_t i, struct opened_item *ret,
                      struct fdset *fds, struct problem *problem)
 {
@@ -104,9 +104,8 @@ static int claim_one(struct session *session, struct batch *batch, uint32_t i, s
 }
 
 /*
- * The token that SHARE without any terms would make, before anybody asks for it: READ and WRITE for every bearer.
- * Where there is not plenty of room, which others of the same user may need, there is none, and the bytes are zero. 0,
- * or a negative errno.
+ * The token that SHARE without any terms would make: READ and WRITE for every bearer. None is made, and the bytes are
+ * zero, where the user is near the limit of tokens, which other sessions may need. 0 or a negative errno.
  */
 static int claim_plain_token(struct broker *broker, struct session *session, struct buffer *buffer,
                              uint8_t wire[static MEMORYD_TOKEN_SIZE])
@@ -230,7 +229,7 @@ void name_outlives(struct broker *broker, struct name *name)
         return;
     case NAME_KEEP_FOR:
         record_change(&broker->names.table, name)->ends_at = deadline_after_ms(name->record->keep_ms);
-        /* Without memory for a timer it is kept no longer. */
+        /* without memory for a timer it is kept no longer */
         if (name_arm_timer(broker, name))
             name_time_is_over(broker, id);
         return;

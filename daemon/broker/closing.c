@@ -11,14 +11,14 @@
 #include "mem/commit.h"
 #include "mem/handle.h"
 
-/* What waits for memory does not wait for all of a large one to be given back, nor does the next broker. */
+/* Neither those who wait for memory nor the next broker wait until all of a large one is given back. */
 #define GIVE_BACK_SLICE (UINT64_C(64) << 20)
 
 struct closing {
     struct keeper_drop drop;
     struct memory_job job;
     struct broker *broker;
-    struct buffer *buffer; /* it stays as long as its exit is this */
+    struct buffer *buffer; /* stays as long as its exit is this */
     uint64_t left;         /* bytes that may have pages: the first ones */
 };
 
@@ -29,7 +29,7 @@ void closing_ended(struct broker *broker, struct buffer *buffer)
     pressure_changed(broker);
 }
 
-/* T is closed. If a descriptor ever left, the inode may be there still, by means that nobody sees. */
+/* T is closed. If a descriptor ever left, somebody may still have the inode by means that nobody sees. */
 static void closing_complete(struct broker *broker, struct buffer *buffer)
 {
     buffer->exit_phase = BUFFER_EXIT_NONE;
@@ -38,8 +38,8 @@ static void closing_complete(struct broker *broker, struct buffer *buffer)
 }
 
 /*
- * It is emptied, and caches of clients may have it mapped for as long as they do not look. All but a granule is
- * credited, which stands for it until then.
+ * It is emptied, but caches of clients may have it mapped until they look. All is credited but one granule, which
+ * stands for it until then.
  */
 static void closing_credit_cached(struct broker *broker, struct buffer *buffer)
 {
@@ -54,7 +54,7 @@ static void closing_credit_cached(struct broker *broker, struct buffer *buffer)
     pressure_changed(broker);
 }
 
-/* Here and now. If its pages are gone already, it does not matter that the keeper closes a moment later. */
+/* On the loop. Its pages are gone, or few, so it does not matter that the keeper closes its copy a moment later. */
 static void closing_close_now(struct broker *broker, struct buffer *buffer)
 {
     keeper_drop(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id);
@@ -88,7 +88,7 @@ static void closing_close_whole(struct closing *closing)
     struct broker *broker = closing->broker;
     struct buffer *buffer = closing->buffer;
 
-    /* should this broker end meanwhile, it is the watch that tells the next one when the memory is back */
+    /* if this broker ends meanwhile, the watch tells the next one when the memory is back */
     if (!buffer_is_foreign(buffer))
         (void)buffer_watch(broker, buffer, NULL);
     closing->drop.done = closing_dropped;
@@ -99,7 +99,7 @@ static void closing_close_whole(struct closing *closing)
 
 static void closing_slice_done(struct job *done);
 
-/* One, behind what else waits to be given back. */
+/* Empties one slice, behind what else waits to be given back. */
 static void closing_empty_slice(struct closing *closing)
 {
     uint64_t granule = buffer_granule(closing->buffer);
@@ -114,7 +114,7 @@ static void closing_empty_slice(struct closing *closing)
     memory_job_submit(&closing->broker->jobs, job);
 }
 
-/* What several nodes have together, and what was stock, is credited when all of it is back. */
+/* What lies on several nodes, and what was stock, is credited when all of it is back. */
 static void closing_credit_slice(struct closing *closing)
 {
     struct broker *broker = closing->broker;
@@ -151,12 +151,12 @@ static void closing_slice_done(struct job *done)
 static void closing_start(struct broker *broker, struct buffer *buffer)
 {
     const struct buffer_record *record = buffer->record;
-    /* a foreign one's pages stay; nor are they taken from others who may have it, of whom the kernel does not say */
+    /* not the pages of a foreign one, nor those that others may have where the kernel does not say so */
     bool may_empty = !buffer_is_foreign(buffer) && (!(record->flags & BUFFER_EXPORTED) || !broker->no_leases);
     bool emptied = false;
     struct closing *closing = NULL;
 
-    /* so little that it takes no longer than asking a worker */
+    /* it takes no longer than asking a worker */
     if (may_empty && record->bytes <= COMMIT_INLINE_MAX) {
         may_empty = false;
         emptied = !handle_discard(buffer->fd, 0, 0, NULL, NULL);
@@ -180,7 +180,7 @@ static void closing_start(struct broker *broker, struct buffer *buffer)
         closing_close_whole(closing);
 }
 
-/* Nobody needs T any more, and nobody is at it. */
+/* Nobody needs T any more, and nobody is working on it. */
 static bool closing_may_start(const struct buffer *buffer)
 {
     return buffer->record->state == BUFFER_ENDING && buffer->fd >= 0 && !buffer->pins &&

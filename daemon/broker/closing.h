@@ -2,14 +2,14 @@
 /*
  * How the memory of a buffer that is ENDING is given back.
  *
- * Not before its end is committed: else there could be a record of contents that are gone. Then a small one is emptied
- * and closed here and now. A larger one is emptied by a worker, slice by slice, each behind what else waits to be given
- * back, and credited by the slice. The keeper has its copy meanwhile: this broker may end after any slice, and does not
- * close the last descriptor of much memory when it does; the next one goes on. Somebody may still have the inode by an
- * O_PATH descriptor, which nobody can see; the pages go all the same.
+ * That begins when its end is committed: before, a record could outlive its contents. A small buffer is emptied and
+ * closed on the loop. A worker empties a larger one slice by slice, each behind what else waits to be given back, and
+ * each is credited. The keeper has its copy meanwhile. So this broker may end after any slice without the last close of
+ * much memory, and the next one goes on. Somebody may still have the inode by an O_PATH descriptor, which nobody can
+ * see; the pages go all the same.
  *
- * What cannot be emptied goes with its inode, by one call that takes as long as it is large: of a published one the
- * keeper closes its copy first, so that the slow last close is a worker's.
+ * A published buffer cannot be emptied: its memory goes with its inode, by one close() that takes as long as it is
+ * large. There the keeper closes its copy first, so that the last close is a worker's.
  */
 #pragma once
 
@@ -18,12 +18,12 @@
 struct broker;
 struct buffer;
 
-/* At the next commit, if it may be closed now: while an operation has it pinned, or it still has tokens, it is asked
- * again when they have gone. */
+/* Has it closed at the next commit. Does nothing while an operation has it pinned, or while it has tokens: this is
+ * called again when they have gone. */
 void closing_request(struct broker *broker, struct buffer *buffer);
-/* It is closed, and somebody who cannot be seen has its inode still: the watch will tell of its end. */
+/* T is closed, but its inode is still there: the watch will tell of its end. */
 bool closing_awaits_inode(const struct buffer *buffer);
-/* What was added is committed. */
+/* The ends of those that were requested are committed. */
 void closing_run(struct broker *broker);
-/* Nothing of it is left anywhere: it is credited, and gone. */
+/* Nothing of it is left anywhere: credits and frees it. */
 void closing_ended(struct broker *broker, struct buffer *buffer);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each request once, however often it comes.
+ * Each request is executed once, however often it arrives.
  *
- * A request that changes something has a record from its beginning (session/kept.h): while it is pending the record
- * leads to its op, afterwards it has the reply. Both are found by session and sequence each time they are needed, and
- * no pointer to them is kept by anybody: a session may end, and take them along, at any time.
+ * A request that changes something has a record from its beginning (session/kept.h). While it is pending the record
+ * leads to its op; afterwards it has the reply. Both are looked up by session and sequence whenever they are needed,
+ * and nobody keeps a pointer to them, since a session may end at any time.
  *
- * Poison: a request at which two brokers have died is not tried a third time. Which requests a broker died over the
- * next one finds in the ledger: what the loop was at, and what workers were at.
+ * Poison: a request over which two brokers have died is not executed a third time. The ledger says which requests the
+ * loop and the workers of a dead broker were executing.
  *
- * Who kills one broker may well kill the next a moment later, and the slow request that met the first would meet the
- * second as well, and be blamed for both. So such a request is delayed until its broker has lived for a while.
+ * A client that kills one broker may well kill the next a moment later. A slow request of somebody else would be
+ * interrupted both times and be blamed for it. So such a request is delayed until its broker has lived for a while.
  */
 #include "broker/dedup.h"
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each request once, however often it comes: what operations say of themselves. Their caller's part is in operations.h.
+ * Each request is executed once, however often it arrives. This is what operations report; what rpc/ calls is in
+ * operations.h.
  */
 #pragma once
 
 struct op;
 struct op_state;
 
-/* It is pending: who sends it again waits for this one. */
+/* The operation is pending: a repeat of its request waits for it. */
 void dedup_pending(struct op *op);
-/* A worker begins with it: should the broker die meanwhile, this is one of those that it may have died of. */
+/* A worker begins with it. If the broker dies meanwhile, this request is among those that may have caused it. */
 void dedup_working(struct op *op);
-/* Has it submit its job: at once or, if a broker died over it, when this one has lived for a moment. */
+/* Calls submit(): at once or, if a broker has died over the request, when this broker has lived for a moment. */
 void dedup_work(struct op_state *state, void (*submit)(struct op_state *state));
 
-/* This broker is to end while it is pending: the next one does not count that as a death. */
+/* This broker ends in order while the operation is pending: the next one does not count that as a death. */
 void dedup_rests(struct op_state *state);

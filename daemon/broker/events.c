@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who subscribed is in one list, so those who did not cost nothing. Telling all who did may take long, so news wait in
- * a ring and are told in turns of the loop, so many at a time; what finds no room in it is replaced by one LOST.
+ * Subscribers are in one list, so sessions that are none cost nothing. Sending to all may take long, so news wait in a
+ * ring and are sent in turns of the loop. News that find no room in the ring are replaced by one LOST.
  */
 #include "broker/events.h"
 
@@ -15,20 +15,20 @@
 
 /* pools looked at in one turn */
 #define POOLS_A_TURN 32
-/* subscribers asked in one turn */
+/* subscribers dealt with in one turn */
 #define ASKED_A_TURN 64
 /* news that wait, the LOST among them */
 #define NEWS_MAX 64
 
 struct news {
-    uint32_t kind; /* of LOST: all that were */
+    uint32_t kind; /* of LOST: all kinds that were lost */
     bool lost;
     bool bound;
     uint32_t level;
     uint64_t buffer;
     uint64_t by_session;
     const struct pool *pool;
-    struct name_record name; /* a copy: who may know of it is asked later */
+    struct name_record name; /* a copy, by which it is decided later who may know of it */
 };
 
 static void news_turn(struct timer *timer);
@@ -50,7 +50,7 @@ void events_deinit(struct broker *broker)
     broker->news = NULL;
 }
 
-/* To be filled in; NULL if nobody would hear it, or if it is one too many. */
+/* To be filled in. NULL: nobody has subscribed, or the ring is full. */
 static struct news *news_add(struct broker *broker, uint32_t kind)
 {
     struct news *news;
@@ -105,8 +105,8 @@ static void news_send(struct broker *broker, struct session *session, struct new
         event_send(broker, session, &(struct broker_event){.kind = EVENT_DISCARDED, .buffer = news->buffer});
 }
 
-/* A mark in the list of subscribers is behind those who have heard the first of the news; it may come and go as
- * they do. */
+/* A mark in the list of subscribers stands behind those who have got the first of the news, so that others may come and
+ * go. */
 static void news_turn(struct timer *timer)
 {
     struct broker *broker = container_of(timer, struct broker, news_turn);
@@ -150,7 +150,7 @@ void event_discarded(struct broker *broker, const struct buffer *buffer, uint64_
     news->by_session = by_session;
 }
 
-/* At once: there are no more turns. What was not told by now never is. */
+/* Sent at once: there are no more turns, and news that wait are dropped. */
 void event_shutdown(struct broker *broker)
 {
     list_remove(&broker->news_at);

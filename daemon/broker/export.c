@@ -64,7 +64,7 @@ int find_own_memory(struct op *op, uint64_t buffer, uint32_t rights, struct hold
     return r;
 }
 
-/* NO_RIGHT: it is open otherwise. */
+/* NO_RIGHT if its descriptor is open with other access. */
 static int foreign_export(const struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem)
 {
     bool is_writable = handle_is_writable(buffer->fd);

@@ -13,13 +13,13 @@
 
 /* One row of Buffers. */
 void opened_fill(struct opened_item *item, const struct hold *hold);
-/* Is it watched, or can be from now on? Before a descriptor leaves (I4). LIMIT, NO_MEMORY, NOT_SUPPORTED. */
+/* Watches it, if it is not yet: before a descriptor leaves (I4). LIMIT, NO_MEMORY, NOT_SUPPORTED. */
 int buffer_watch(struct broker *broker, struct buffer *buffer, struct problem *problem);
-/* A descriptor that leaves: watched before it does. */
+/* Opens a descriptor that leaves the broker, and watches the buffer before. */
 int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
                   struct problem *problem);
 
-/* Has whoever opens it said that it may be foreign? 0 or NOT_SUPPORTED. */
+/* Refuses a foreign buffer, unless the caller has said that it accepts such. 0 or NOT_SUPPORTED. */
 int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *problem);
 /* The hold by which the caller does something to memory that the broker made: outcomes of op_session() and find_hold(),
  * or NOT_SUPPORTED. */

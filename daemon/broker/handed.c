@@ -21,7 +21,7 @@ void handed_sort(struct broker_options *options)
         qsort(options->inherited, options->n_inherited, sizeof(*options->inherited), compare_ids);
 }
 
-/* Few have the same id: those of which there is one only have 0. */
+/* Few have the same id: only kinds of which there is one have 0. */
 struct inherited_fd *handed_find(struct broker *broker, enum keeper_kind kind, uint64_t id)
 {
     struct inherited_fd *fds = broker->options.inherited;
@@ -50,8 +50,8 @@ int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id)
 
 /* ---- what belongs to nothing ----------------------------------------------------------------------------- */
 
-/* Memory that belongs to nothing, which may be a lot: the keeper closes its copy, and then a worker ours. It is not
- * emptied: whose it is nobody knows. */
+/* Memory that belongs to nothing. The keeper closes its copy, and then a worker closes ours, since it may be a lot. It
+ * is not emptied: nobody knows whose it is. */
 struct leftover {
     struct keeper_drop drop;
     struct memory_job job;

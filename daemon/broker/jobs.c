@@ -40,7 +40,7 @@ static void job_submit(struct jobs *jobs, struct job *job, enum work_class class
 
 /* ---- commits -------------------------------------------------------------------------------------------- */
 
-/* Of all of them. The sum was charged, so it does not overflow. */
+/* The sum of all was charged, so it does not overflow. */
 static uint64_t bytes_of(const struct commit_job *job)
 {
     uint64_t bytes = 0;
@@ -86,7 +86,7 @@ void commit_job_submit(struct jobs *jobs, struct commit_job *job)
 
 /* ---- stock ----------------------------------------------------------------------------------------------- */
 
-/* Huge pages that are set aside are nobody else's memory; those that the kernel makes on demand are. */
+/* Huge pages that are set aside are of no use to others; the kernel makes others on demand, of everybody's memory. */
 static bool is_set_aside(const struct commit *commit)
 {
     uint64_t pages;
@@ -118,9 +118,8 @@ static void stock_work(struct work_job *work)
 }
 
 /*
- * A thread with hardly a share of its processor may lose that for seconds. So it is given nothing for which
- * it maps the memory: the loop would have to wait as long, with the lock on all mappings of the process in that
- * thread's hands.
+ * A thread of the class WORK_STOCK has hardly a share of its processor, and may lose that for seconds. So it gets
+ * nothing for which it maps memory: the loop would have to wait for the lock on all mappings of the process.
  */
 void stock_job_submit(struct jobs *jobs, struct stock_job *job)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the broker has done by workers: committing, sealing, discarding and closing memory.
+ * What workers do for the broker: committing, sealing, moving, discarding and closing memory.
  *
- * A job has descriptors and values, and no object of the broker; `done` runs on the loop and finds by id what has
- * become of the buffer meanwhile. Jobs are counted, so that the broker can wait for its last one when it ends.
+ * run() is on a worker, and sees descriptors and values only; done() is on the loop. An object of the broker that a job
+ * is for is pinned, or stays for another reason, until done(). Jobs are counted, so that the last one can be waited
+ * for.
  */
 #pragma once
 
@@ -26,11 +27,11 @@ struct op;
 struct job {
     struct work_job work;
     struct jobs *jobs;
-    struct op *op; /* the request that it is for; NULL: none */
+    struct op *op; /* that it is a part of; NULL: none */
     void (*done)(struct job *job);
 };
 
-/* Several commits, all or none: at the first that fails those before it are undone, by the same worker. */
+/* Several commits, all or none: when one fails, the worker undoes those before it. */
 struct commit_job {
     struct job job;
     uint32_t n;
@@ -39,22 +40,22 @@ struct commit_job {
     int status;
 };
 
-/* May the loop run it itself? */
+/* Is it so small that the loop may run it itself? */
 bool commit_job_is_small(const struct commit_job *job);
 /* Runs it here and now. Returns the status; done() is not called. */
 int commit_job_run(struct commit_job *job);
 void commit_job_submit(struct jobs *jobs, struct commit_job *job);
 
-/* Several commits for the stock, until one fails or it is told to stop: what was made by then stays. */
+/* Several commits for the stock, until one fails or the job is stopped: what was made by then stays. */
 struct stock_job {
     struct job job;
-    atomic_bool stop; /* besides that of each commit; set by the loop */
-    uint64_t reserve; /* of the machine's memory, so much stays */
-    bool urgent;      /* as much as if somebody waited for them: soon somebody will */
+    atomic_bool stop; /* set by the loop, besides the flag of each commit */
+    uint64_t reserve; /* so much of the machine's memory is left alone */
+    bool urgent;      /* soon somebody will wait for them */
     uint32_t n;
-    uint32_t made;    /* of them, the first ones */
+    uint32_t made;    /* the first ones of them */
     struct commit *commits;
-    int *fds; /* of each a description for its first user, if it could be had; NULL: none is wanted */
+    int *fds; /* a description of each for its first user, or -1; NULL: none is wanted */
 };
 
 void stock_job_submit(struct jobs *jobs, struct stock_job *job);
@@ -82,7 +83,7 @@ struct memory_job {
 
 void memory_job_submit(struct jobs *jobs, struct memory_job *job);
 
-/* Which watches of the instance still exist, as the kernel lists them: after events were lost. */
+/* Asks the kernel which watches of an inotify instance still exist, after events were lost. */
 struct live_watches_job {
     struct job job;
     int watch; /* borrowed */

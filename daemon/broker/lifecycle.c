@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a buffer ends. Everything here is about one buffer at a time but the scan after an overflow, which walks the
+ * How a buffer ends. All of this is about one buffer at a time, but for the scan after an overflow, which walks the
  * records in slices.
  */
 #include "broker/lifecycle.h"
@@ -20,16 +20,16 @@
 
 /* ---- teardown -------------------------------------------------------------------------------------------- */
 
-/* Tokens dropped in one turn: many buffers may be at it at once, each with a turn of its own. */
+/* Tokens dropped in one turn. Many buffers may lose theirs at once, each in turns of its own. */
 #define TOKENS_SLICE 8
-/* … and when somebody waits to bring it back. */
+/* … and when an import waits for it. */
 #define TOKENS_REVIVE 1024
 
-/* The last wait before it is believed that somebody has it: 1, 2, 4 ... ms. */
+/* The last pause between probes, which are 1, 2, 4 ... ms. After it somebody really has the buffer. */
 #define PROBE_LAST_MS 1024
 
-/* What is still to be done about one that is over, before T is closed: its tokens go, a slice at a turn; and then,
- * while it is DETACHED, it is asked about. */
+/* What is still to be done about an unreferenced buffer before T is closed: its tokens go, a slice at a turn; and then,
+ * while it is DETACHED, it is probed. */
 struct teardown {
     struct timer timer;
     struct broker *broker;
@@ -64,7 +64,7 @@ static void teardown_end(struct broker *broker, struct buffer *buffer)
     buffer->exit_phase = BUFFER_EXIT_NONE;
 }
 
-/* At most so many of them; are none left? */
+/* Drops at most n of them. Are none left? */
 static bool drop_tokens(struct broker *broker, struct buffer *buffer, unsigned n)
 {
     for (; n && buffer->n_tokens; n--)
@@ -86,7 +86,7 @@ static void lifecycle_end(struct broker *broker, struct buffer *buffer, bool sol
     if (!buffer->n_tokens)
         teardown_end(broker, buffer);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
-    /* it is certain to come back: whoever finds no room may wait for that (reclaim.h) */
+    /* the memory is certain to come back: requests that find no room may wait for it (reclaim.h) */
     if (sole)
         buffer_set_reclaiming(&broker->buffers, buffer, true);
     closing_request(broker, buffer);
@@ -136,35 +136,35 @@ static void teardown_turn(struct timer *timer)
 }
 
 /*
- * The kernel tells of a close before it has done it: one that was interrupted in between still counts when it is asked
- * at once, and there is no second event. So it is asked again for a while.
+ * The kernel reports a close a moment before it is done. A process that is interrupted in between still counts when the
+ * kernel is asked at once, and there is no second event. So it is asked again for a while.
  */
 static void lifecycle_probe_for_a_while(struct broker *broker, struct buffer *buffer)
 {
     struct teardown *teardown = teardown_begin(broker, buffer);
 
     if (!teardown)
-        return; /* as if that somebody still had it: the memory stays charged, until the next event */
+        return; /* as if somebody had it: the memory stays charged until the next event */
     teardown->wait_ms = 1;
     timer_arm(&broker->timers, &teardown->timer, deadline_after_ms(teardown->wait_ms));
 }
 
-/* Its life is over, and a descriptor has left: does anybody still have it? */
+/* It is unreferenced, and a descriptor has left: does anybody still have it? */
 static void lifecycle_probe(struct broker *broker, struct buffer *buffer)
 {
     bool sole = false;
     int r = handle_sole(buffer->fd, &sole, NULL);
 
     if (r) {
-        /* A kernel that does not answer: give up T and touch no page; the watch will tell when the last has let
-         * go, and until then it stays charged. */
+        /* the kernel does not answer: T is closed and no page touched; the watch tells when the last has let go, and
+         * until then it stays charged */
         broker->no_leases = true;
         lifecycle_end(broker, buffer, false);
     } else if (sole || caches_alone_have(buffer))
         lifecycle_end(broker, buffer, true);
     else if (buffer->record->state != BUFFER_DETACHED) {
         buffer_set_state(&broker->buffers, buffer, BUFFER_DETACHED);
-        /* its event may have come while it still lived */
+        /* the event may have come while it was LIVE */
         lifecycle_probe_for_a_while(broker, buffer);
     }
 }
@@ -207,7 +207,7 @@ static bool has_claim(const struct broker *broker, const struct buffer *buffer, 
     return false;
 }
 
-/* Whose name or keeping token it is that keeps a buffer that nobody holds. */
+/* The user whose name or keeping token keeps a buffer that nobody holds. */
 static uid_t keeper_of(const struct broker *broker, const struct buffer *buffer)
 {
     const struct token *token = tokens_keeping(&broker->tokens, buffer, 0);
@@ -231,7 +231,7 @@ static void settle_charge(struct broker *broker, struct buffer *buffer)
         account = account_ref(hold->session->account);
         session = hold->record->session;
     } else if (account_of_user(&broker->accounts, keeper_of(broker, buffer), &account, NULL)) {
-        return; /* no memory for the account: it stays with who paid so far, and the sum stays exact */
+        return; /* no memory for the account: who paid so far goes on paying, and the sum stays exact */
     }
     buffer_charge_to(&broker->buffers, buffer, account, session);
     account_unref(account);
@@ -239,7 +239,7 @@ static void settle_charge(struct broker *broker, struct buffer *buffer)
 
 /* ---- the events of a life ------------------------------------------------------------------------------- */
 
-static void lifecycle_look_after(struct broker *broker, struct buffer *buffer)
+static void lifecycle_keep_or_end(struct broker *broker, struct buffer *buffer)
 {
     if (buffer_is_kept(buffer))
         settle_charge(broker, buffer);
@@ -252,7 +252,7 @@ void lifecycle_claim_gone(struct broker *broker, struct buffer *buffer)
     if (buffer->record->state != BUFFER_LIVE)
         return;
     caches_let_go(broker, buffer);
-    lifecycle_look_after(broker, buffer);
+    lifecycle_keep_or_end(broker, buffer);
 }
 
 void lifecycle_destroy(struct broker *broker, struct buffer *buffer)
@@ -304,7 +304,7 @@ void lifecycle_abort(struct broker *broker, struct buffer *buffer)
 void lifecycle_restore(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->record->state == BUFFER_LIVE) {
-        lifecycle_look_after(broker, buffer);
+        lifecycle_keep_or_end(broker, buffer);
         return;
     }
     if (buffer->record->state != BUFFER_ENDING)
@@ -313,7 +313,7 @@ void lifecycle_restore(struct broker *broker, struct buffer *buffer)
         closing_ended(broker, buffer);
         return;
     }
-    /* what is left of one that caches have mapped comes back when they like */
+    /* what is left of one that caches have mapped comes back when they let go */
     if (buffer->fd >= 0 || !(buffer->record->flags & BUFFER_WAS_CACHED))
         buffer_set_reclaiming(&broker->buffers, buffer, true);
     closing_request(broker, buffer);
@@ -353,7 +353,7 @@ void lifecycle_watch_event(void *userdata, int wd, enum watch_event event)
 
 /* ---- events were lost ----------------------------------------------------------------------------------- */
 
-/* Clients come first. */
+/* The scan is late, since clients come first. */
 #define LOOK_LATER_MS 100
 
 void lifecycle_rescan(struct broker *broker)
@@ -371,9 +371,8 @@ static void live_watches_listed(struct job *job)
 }
 
 /*
- * First the kernel's list of watches is read, by a worker, then everything that is over is looked at: who is
- * detached is asked about; who is ending, and has a watch that was set before the list was read and is not in it,
- * is gone.
+ * First a worker reads the kernel's list of watches; then all buffers that end are looked at. Those that are DETACHED
+ * are probed. Those that are ENDING, and have a watch that was set before the list was read and is not in it, are gone.
  */
 static void lifecycle_overflow(struct broker *broker)
 {
@@ -398,7 +397,7 @@ static void lifecycle_overflow(struct broker *broker)
     live_watches_job_submit(&broker->jobs, job);
 }
 
-/* What a record says of its watch is asked once after another broker: the same inode gives the same number. */
+/* After another broker the watch of each record is checked once: the same inode gives the same number. */
 static void lifecycle_prove_watch(struct broker *broker, struct buffer *buffer)
 {
     int wd;

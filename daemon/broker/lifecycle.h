@@ -29,29 +29,30 @@
 struct broker;
 struct timer;
 
-/* A claim has gone: is its life over, and if not, who pays from now on? The buffer may be gone afterwards. */
+/* A hold, name or token has gone: the buffer ends if that was the last, else the charge moves to whoever keeps it. The
+ * buffer may be freed afterwards. */
 void lifecycle_claim_gone(struct broker *broker, struct buffer *buffer);
-/* Whatever keeps it goes: names, tokens and holds; then as above. */
+/* Drops whatever keeps it: names, tokens and holds. Then as above. */
 void lifecycle_destroy(struct broker *broker, struct buffer *buffer);
-/* May whoever has a descriptor bring it back? 0, or BUSY: not while it has many tokens, which must not come back. */
+/* May it be imported again by a descriptor? 0; BUSY while it has many tokens, which must not become valid again. */
 int lifecycle_may_revive(struct broker *broker, struct buffer *buffer, struct problem *problem);
-/* He did, and holds it now. */
+/* It was imported, and is held now. */
 void lifecycle_revived(struct broker *broker, struct buffer *buffer);
-/* Takes away one that never lived, T included; a worker closes it if that is slow. */
+/* Ends one that was never LIVE. A worker closes T if that is slow. */
 void lifecycle_abort(struct broker *broker, struct buffer *buffer);
 
-/* For one that is taken away as it is, with the broker. */
+/* Drops tokens and turns, before the buffer is freed in whatever state it is. */
 void lifecycle_abandon(struct broker *broker, struct buffer *buffer);
 
-/* Its T is needed until unpin; it may end meanwhile, but T stays open. */
+/* T stays open until it is unpinned; the buffer may end meanwhile. */
 void lifecycle_pin(struct buffer *buffer);
 void lifecycle_unpin(struct broker *broker, struct buffer *buffer);
 
-/* One that another broker left: goes on with its end, or begins it. The buffer may be gone afterwards. */
+/* For one that another broker left: goes on with its end, or begins it. The buffer may be freed afterwards. */
 void lifecycle_restore(struct broker *broker, struct buffer *buffer);
-/* Events may have been lost: soon, asks about all that matter, in slices. */
+/* Events may have been lost: soon probes all buffers that end, in slices. */
 void lifecycle_rescan(struct broker *broker);
 
-/* What the watch says; a watch_fn. */
+/* An event of the watch; a watch_fn. */
 void lifecycle_watch_event(void *broker, int wd, enum watch_event event);
 void lifecycle_overflow_turn(struct timer *timer);

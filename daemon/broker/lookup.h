@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operation begins with: who asks, what is it about, and may they?
+ * What an operation begins with: which session asks, what it asks about, and whether it may.
  */
 #pragma once
 
@@ -14,18 +14,18 @@
 #include "session/hold.h"
 #include "session/session.h"
 
-/* What the broker remembers of a session beside its record; session->userdata. */
+/* What the broker keeps of a session beside its record; session->userdata. */
 struct client {
     struct session *session;
     uint64_t id;
     bool ended;             /* being taken apart; no operation finds it any more */
-    bool has_release_log;   /* and when that is complete: the keeper is to drop it, too */
-    struct list in_ending;  /* then; once that is complete, until it is committed */
-    struct list subscribed; /* if it wants any events */
+    bool has_release_log;   /* to be dropped by the keeper when that is complete */
+    struct list in_ending;  /* in broker->ending; in broker->gone when that is complete, until it is committed */
+    struct list subscribed; /* in broker->subscribers, if it wants any events */
     struct list lingering;  /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
     uint64_t in_use;
-    uint64_t taken;   /* slots of its cache whose holds have ended, but that is not committed: caches.c */
-    uint64_t scanned; /* of its holds, in order of the buffers' ids */
+    uint64_t taken;   /* slots of its cache whose holds have ended without a commit yet: caches.c */
+    uint64_t scanned; /* so far, of its holds in the order of their buffers' ids, for use: session_end.c */
 };
 
 static inline struct client *client_of(const struct session *session)
@@ -33,7 +33,7 @@ static inline struct client *client_of(const struct session *session)
     return session->userdata;
 }
 
-/* As whose a buffer of this session is made. */
+/* The owner of the buffers that this session makes. */
 static inline struct buffer_owner owner_of(const struct session *session)
 {
     const struct session_record *record = session->record;
@@ -43,7 +43,7 @@ static inline struct buffer_owner owner_of(const struct session *session)
 
 /* NULL if there is none, or if it is being taken apart. */
 struct session *find_session(const struct broker *broker, uint64_t id);
-/* The session that asks: 0; NO_SESSION or STALE. */
+/* Finds the session that asks. 0; NO_SESSION or STALE. */
 int op_session(struct op *op, struct session **ret);
 bool is_admin(const struct broker *broker, const struct session *session);
 bool is_admin_uid(const struct broker *broker, uid_t uid);
@@ -52,14 +52,14 @@ bool is_admin_uid(const struct broker *broker, uid_t uid);
 int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what);
 
 /*
- * The session's hold on a buffer that lives, with at least these rights. STALE, NO_SUCH_ID, NO_RIGHT (also if it
- * holds it not at all).
+ * Finds the session's hold on a LIVE buffer, with at least these rights. STALE, NO_SUCH_ID, NO_RIGHT (also if it does
+ * not hold it at all).
  */
 int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
               struct problem *problem);
 
-/* "session 12 (pid 345, cam), ..." as far as they fit: those but `except` that hold it with all these rights. */
+/* "session 12 (pid 345, cam), ..." as far as they fit: all but `except` that hold it with these rights. */
 void name_holders(const struct buffer *buffer, uint32_t rights, uint64_t except, char who[PROBLEM_SENTENCE_MAX]);
 
-/* The problem of the first item of a batch that failed is what the batch says. */
+/* The problem of the first item of a batch that failed is that of the batch. */
 void item_failed(struct problem *all, const struct problem *one, uint32_t item);

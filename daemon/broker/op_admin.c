@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The broker about itself.
+ * Operations about the broker itself: STATUS, RELOAD, UPGRADE.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "keeper/link.h"
 #include "log/log.h"
 
-/* Kernels since 6.2 say how many descriptors a process has by the size of that folder. */
+/* Since 6.2 the size of that folder is the number of descriptors that the process has. */
 static uint64_t count_fds(const struct broker *broker)
 {
     struct stat st;

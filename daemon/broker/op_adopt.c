@@ -2,15 +2,13 @@
 /*
  * Foreign buffers: memory that the broker did not make, but carries from one process to another.
  *
- * What a client hands in here becomes the T of a buffer, and from then on everything that a buffer has it has too:
- * holds, tokens, names, listings, and another life after each death of the broker, by the same steps as any other (its
- * intent, then the keeper, then its commit). It costs its user a buffer and no bytes, since its memory is charged
- * elsewhere, if anywhere.
+ * The descriptor that a client hands in becomes the T of a buffer, which has what others have: holds, tokens, names,
+ * rows in listings, and recovery after a death of the broker, by the same steps (its intent, then the keeper, then its
+ * commit). It costs its user a buffer and no bytes, since its memory is charged elsewhere, if anywhere.
  *
- * What others rest on the broker having made it, it does not have: it is not sealed, so that its maker may cut it; what
- * leaves is a duplicate of T, with T's access and none besides (rights that differ from that are refused where they
- * would come to bear, in buffer_export()); and who still has it open nobody can be asked. Hence nobody gets one who did
- * not say that it may be one.
+ * It lacks what depends on the broker having made the memory. It is not sealed, so that its maker may cut it. What
+ * leaves is a duplicate of T with the same access; buffer_export() refuses other rights. The kernel does not say who
+ * still has it open. So only clients that have said that they accept such buffers get one.
  */
 #include <assert.h>
 #include <errno.h>
@@ -25,7 +23,7 @@
 #include "mem/handle.h"
 #include "proto/status.h"
 
-/* Its own buffers it knows, with all that they can do. */
+/* The broker's own buffers are refused: they are imported, and can do more. */
 static int check_descriptor(struct broker *broker, int fd, struct handle_identity *ret, struct problem *problem)
 {
     const struct buffer *own;
@@ -40,7 +38,7 @@ static int check_descriptor(struct broker *broker, int fd, struct handle_identit
     return 0;
 }
 
-/* As batch_hold(). With the keeper gone this broker ends, and answers nobody what the next would not. */
+/* As batch_hold(). If the keeper is gone, this broker ends and answers nobody. */
 static int hold_memory(struct broker *broker, const struct buffer *buffer, struct problem *problem)
 {
     int r = keeper_hold(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id, buffer->fd);
@@ -52,7 +50,7 @@ static int hold_memory(struct broker *broker, const struct buffer *buffer, struc
                   strerrordesc_np(-r));
 }
 
-/* T is a duplicate until all is done, so that a descriptor that is refused is closed by who took it in. */
+/* T is a duplicate, so that the caller closes the descriptor whether it is refused or not. */
 static int adopt_descriptor(struct broker *broker, struct session *session, int fd, struct hold **ret,
                             struct problem *problem)
 {

@@ -22,16 +22,16 @@
 #include "mem/pool.h"
 #include "proto/methods.h"
 
-/* A memfd whose inode number another buffer has is made again; twice in a row does not happen. */
+/* A memfd with the inode number of another buffer is made again, so often at most. */
 #define ATTEMPTS_MAX 3
 
 enum alloc_step {
-    ALLOC_CHOOSE,  /* the pool: the next of those that would do */
-    ALLOC_RESERVE, /* all of the buffers: charged, in stock or planned, and written down as an intent */
-    ALLOC_COMMIT,  /* the memory of those that are made */
-    ALLOC_ENTER,   /* which becomes theirs */
-    ALLOC_PUBLISH, /* the keeper has it, and they are LIVE */
-    ALLOC_GRANT,   /* hold, descriptors, tokens and name: what the reply says */
+    ALLOC_CHOOSE,  /* the next of the pools that would do */
+    ALLOC_RESERVE, /* all buffers: from stock, or planned, charged and recorded as intents */
+    ALLOC_COMMIT,  /* makes their memory */
+    ALLOC_ENTER,   /* gives it to them, and indexes it */
+    ALLOC_PUBLISH, /* gives it to the keeper, and makes them LIVE */
+    ALLOC_GRANT,   /* holds, descriptors, tokens and a name */
     ALLOC_DONE,
 };
 
@@ -46,12 +46,12 @@ struct alloc {
     struct name_key name; /* of the spec, if it has one */
 
     enum alloc_step step;
-    int wait_status; /* of the reserving that ended the wait */
+    int wait_status; /* of the attempt that ended the wait */
     struct pool_choice choice;
     uint32_t chosen;
     struct pool *pool; /* the chosen one */
     uint64_t caches;   /* the ticket for what clients have cached */
-    bool drained;      /* it had room, and all stock and what was cached was given back for it */
+    bool drained;      /* all stock, and all that was cached, was given back for it once */
     unsigned attempts;
     struct batch batch;
 };
@@ -96,7 +96,7 @@ static int alloc_refuse_cancelled(struct alloc *alloc)
 
 /* ---- waiting for room ----------------------------------------------------------------------------------- */
 
-/* As long as the caller likes, or as what comes back may do. */
+/* For as long as the caller wants, or as memory on its way back may be enough. */
 static bool alloc_may_wait(struct alloc *alloc, const struct session *session, int status)
 {
     if (reclaim_caches(alloc->broker, &alloc->caches, status, session->record->uid))
@@ -176,7 +176,7 @@ static void alloc_commit_next(struct alloc *alloc, uint32_t first, uint32_t n)
     alloc->step = ALLOC_COMMIT;
 }
 
-/* All of them, or none: those that are not from stock have no memory yet, and the others are still in stock. */
+/* All buffers, or none. Those from stock stay there so far, and the others have no memory yet. */
 static int alloc_acquire(struct alloc *alloc, struct session *session)
 {
     const struct alloc_spec *spec = alloc->spec;
@@ -218,7 +218,7 @@ static void alloc_submit(struct op_state *state)
     commit_job_submit(&alloc->broker->jobs, &alloc->job);
 }
 
-/* Small ones here and now, large ones by a worker. */
+/* Small ones on the loop, large ones by a worker. */
 static int alloc_commit(struct alloc *alloc)
 {
     struct commit_job *job = &alloc->job;
@@ -283,7 +283,7 @@ static int alloc_enter(struct alloc *alloc)
     return 0;
 }
 
-/* From here on they are buffers like others, and end like others if something fails. */
+/* From now on they are buffers like others, and end like others if something fails. */
 static int alloc_publish(struct alloc *alloc, struct session *session)
 {
     const struct buffer_owner owner = owner_of(session);
@@ -304,7 +304,7 @@ static int alloc_grant(struct alloc *alloc, struct session *session)
     return claim_batch(session, &alloc->batch, alloc->spec, &alloc->name, alloc->result, alloc_problem(alloc));
 }
 
-/* 0 or a status if it is done, else OP_PENDING. */
+/* 0 or a status when it has ended, else OP_PENDING. */
 static int alloc_run(struct alloc *alloc)
 {
     struct session *session = find_session(alloc->broker, alloc->op->session);
@@ -339,7 +339,7 @@ static int alloc_run(struct alloc *alloc)
     return r;
 }
 
-/* ---- going on, from the loop ---------------------------------------------------------------------------- */
+/* ---- resumed by the loop -------------------------------------------------------------------------------- */
 
 static void alloc_free(struct alloc *alloc)
 {

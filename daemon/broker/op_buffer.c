@@ -32,7 +32,7 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
         struct hold *hold;
 
         r = find_hold(op->broker, session, buffers->id[i], 0, &hold, &problem);
-        /* it held it once, or never: either way there is no claim of it any more */
+        /* whether it held the buffer once, or never, it has no claim now */
         if (r == STATUS_NO_RIGHT)
             r = STATUS_STALE;
         result->status[i] = r;
@@ -79,7 +79,7 @@ int op_export(struct op *op, const struct export_args *args, struct statuses *re
     return 0;
 }
 
-/* Whose descriptor is it? Only the kernel's word counts: the inode, proven by the watch. */
+/* Finds the buffer of a descriptor. Only what the kernel says counts: the inode, proven by the watch. */
 static int import_identify(struct broker *broker, const struct fdset *fds, uint32_t i, struct buffer **ret,
                            bool *ret_writable, struct problem *problem)
 {
@@ -88,7 +88,7 @@ static int import_identify(struct broker *broker, const struct fdset *fds, uint3
     int fd = fdset_get(fds, i), type;
     socklen_t size = sizeof(type);
 
-    /* asks the socket layer alone, so it waits for nobody, whatever was sent */
+    /* only the socket layer is asked, so this waits for nobody, whatever was sent */
     if (!sys->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size))
         return refuse(problem, STATUS_FD_FOREIGN, "a socket is no buffer; send the descriptor of one");
     if (!handle_is_candidate(fd, broker->options.uid, &identity, ret_writable))
@@ -132,7 +132,7 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
             result->items[i] = (struct opened_item){.status = r};
         } else {
             lifecycle_revived(op->broker, buffer);
-            /* where a descriptor came from, others may have one, whatever its holders say */
+            /* others may have the descriptor, too, whatever the holders say */
             buffer_remove_flags(&op->broker->buffers, buffer, BUFFER_IN_HAND);
             opened_fill(&result->items[i], hold);
         }
@@ -175,7 +175,7 @@ static void buffer_work_done(struct job *job)
     free(work);
 }
 
-/* `how` is the job, but for what is the same for all. OP_PENDING or NO_MEMORY. */
+/* `how` has what differs from job to job. OP_PENDING or NO_MEMORY. */
 static int buffer_work_begin(struct op *op, struct buffer *buffer, const struct memory_job *how,
                              int (*ended)(struct buffer_work *work))
 {
@@ -228,7 +228,7 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
     if (r)
         return r;
     if (hold->buffer->record->flags & BUFFER_PUBLISHED && op->replay)
-        return 0; /* the seal was all that there was time for */
+        return 0; /* the broker that died got as far as the seal */
     if (hold->buffer->record->flags & BUFFER_PUBLISHED)
         return refuse(&op->problem, STATUS_PUBLISHED, "buffer %llu is published already", (unsigned long long)id);
     if (!(hold->buffer->record->flags & BUFFER_PUBLISHABLE))
@@ -309,7 +309,7 @@ int op_destroy(struct op *op, uint64_t id, bool force)
     buffer = buffers_find(&broker->buffers, id);
     if (!buffer || buffer->record->state == BUFFER_ENDING) {
         if (op->replay && ledger_id_was_given(broker->ledger, id))
-            return 0; /* the first time it got further than it knew */
+            return 0; /* the broker that died got as far as that */
         return no_such(broker, &op->problem, id, "buffer");
     }
     r = may_destroy(op, session, buffer, force);

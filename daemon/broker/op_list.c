@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listings: walks over the records, so many in one call, with what the caller may see. What differs between them is a
- * function that takes one step of the walk, and makes a row of what it met.
+ * Listings and INFO: what the caller may see of the broker's objects. A listing walks over the records, a bounded
+ * number in each call. The kinds differ in one function, which takes a step of the walk and makes a row of what is
+ * there.
  *
- * A cursor on the wire is one more than the walk's own, which begins at 0: so 0 is "the beginning" in a request
- * and "that was all" in a reply, and there is no third meaning.
+ * A cursor on the wire is one more than the walk's own, which begins at 0. So 0 is "the beginning" in a request and
+ * "that was all" in a reply.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -28,8 +29,8 @@ struct walk {
     unsigned budget;
 };
 
-/* What a step came to: a row; something that the caller may not see or did not ask for; nothing: the walk is over (its
- * cursor is 0), or its budget is. */
+/* The result of a step: a row; something that the caller may not see or did not ask for; the end of the walk (its
+ * cursor is 0) or of its budget. */
 enum walk_step { WALK_ROW, WALK_SKIPPED, WALK_ENDED };
 
 static bool may_see(const struct walk *walk, uid_t uid)
@@ -44,7 +45,7 @@ static bool is_about(const struct walk *walk, uint64_t buffer)
 
 /* ---- the machine ---------------------------------------------------------------------------------------- */
 
-/* The next of `n` things that have numbers, and no records. */
+/* The next of `n` things that have indexes, and no records. */
 static bool walk_index(struct walk *walk, uint64_t n, uint64_t *ret_index)
 {
     if (walk->cursor >= n) {
@@ -82,7 +83,7 @@ static enum walk_step list_node(struct walk *walk, union list_row *row)
     return WALK_ROW;
 }
 
-/* In one piece, if need be after waiting for what is on its way back (op_alloc.c). */
+/* The largest buffer that could be had, if need be after waiting for memory on its way back. */
 static uint64_t pool_available_to(struct pool *pool, const struct session *session)
 {
     uint64_t mine = account_left(session->account, ACCOUNT_BYTES), largest = pool_largest_soon(pool);

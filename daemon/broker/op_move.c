@@ -2,8 +2,8 @@
 /*
  * Moving a buffer to another node: see op_move.h.
  *
- * As in op_alloc.c, move_run() alone goes from one step to the next. A request whose room is on its way back waits for
- * that and keeps nothing meanwhile; then it begins anew.
+ * As in op_alloc.c, only move_run() leads from one step to the next. A request whose room is on its way back waits for
+ * that, keeps nothing meanwhile, and begins anew then.
  */
 #include "broker/op_move.h"
 
@@ -21,7 +21,7 @@
 
 /* ---- from where, to where ------------------------------------------------------------------------------- */
 
-/* Where it stays, if it has that node: else the pool of such pages that the machine made there. */
+/* The pool that it is in, if that has the node; else the node's own pool of such pages. */
 static int move_choose_pool(struct op *op, const struct buffer *buffer, uint32_t node, struct pool **ret)
 {
     struct pool *own = buffer_pool(&op->broker->buffers, buffer);
@@ -44,7 +44,7 @@ static uint64_t bytes_on(const struct plan *plan, uint32_t node)
     return bytes;
 }
 
-/* All on that node, and bound to it. */
+/* All bytes on that node, and bound to it. */
 static struct plan move_plan(const struct plan *from, uint32_t node)
 {
     const struct plan_brief brief = {
@@ -55,7 +55,7 @@ static struct plan move_plan(const struct plan *from, uint32_t node)
     return plan;
 }
 
-/* One that is there by its record alone, since a move of it failed or was not finished, is moved once more. */
+/* A buffer that is there by its record only, since a move failed or was interrupted, is moved once more. */
 static bool is_there(const struct buffer *buffer, uint32_t node)
 {
     const struct buffer_record *record = buffer->record;
@@ -111,7 +111,7 @@ static void move_begin_pending(struct move *move)
         pending_begin(&move->broker->pending, &move->state, move->op, move_cancel);
 }
 
-/* What is to be moved, from where, and the room that it needs. */
+/* Finds what is to be moved, from where, and the room that it needs. */
 static int move_choose(struct move *move)
 {
     struct broker *broker = move->broker;
@@ -161,7 +161,7 @@ static void move_submit(struct op_state *state)
     memory_job_submit(&move->broker->jobs, &move->job);
 }
 
-/* As long as the pages are on their way nobody has seen where they are. */
+/* Until the move has ended nobody knows where the pages are: the buffer is not VERIFIED. */
 static int move_migrate(struct move *move)
 {
     struct migration *migration = &move->migration;
@@ -201,7 +201,7 @@ static int move_refuse(struct move *move, int status)
                   "it stays: another process has some of its pages mapped, or uses them; who else holds it: %s", who);
 }
 
-/* The pages are there, and so go from one charge to the other; or they are not, and the room is given back. */
+/* If the pages are there, their charge moves, too; else the room is given back. */
 static int move_publish(struct move *move)
 {
     struct broker *broker = move->broker;
@@ -227,12 +227,12 @@ static int move_publish(struct move *move)
     return r;
 }
 
-/* 0 or a status if it is done, else OP_PENDING. */
+/* 0 or a status when it has ended, else OP_PENDING. */
 static int move_run(struct move *move)
 {
     int r = 0;
 
-    /* later the pages are on their way, and what becomes of them is the worker's to say */
+    /* later the worker decides, since pages are on their way */
     if (move->state.cancel_status && move->step == MOVE_CHOOSE)
         r = refuse(&move->op->problem, move->state.cancel_status, "moving was cancelled before it began");
     while (!r && move->step != MOVE_DONE) {
@@ -256,7 +256,7 @@ static int move_run(struct move *move)
     return r;
 }
 
-/* ---- going on, from the loop ---------------------------------------------------------------------------- */
+/* ---- resumed by the loop -------------------------------------------------------------------------------- */
 
 static void move_end(struct move *move, int r)
 {

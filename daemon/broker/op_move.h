@@ -2,10 +2,10 @@
 /*
  * Buffers on their way to another node.
  *
- * A move charges twice as long as it lasts: the buffer where it was, and room for it where it goes. Its record says
- * the old place until all pages are seen in the new one; then both change in one step, together with the reply. A
- * broker that dies meanwhile leaves a buffer that is charged where it was, without VERIFIED, since its pages may be
- * anywhere, and that is moved again by the request's repeat.
+ * While it lasts, a move is charged twice: the buffer where it was, and room for it where it goes. The record names the
+ * old place until all pages are seen in the new one; then record and charge change in one step, together with the
+ * reply. A broker that dies meanwhile leaves a buffer that is charged where it was, and not VERIFIED, since its pages
+ * may be on either node. The repeat of the request moves it again.
  */
 #pragma once
 

@@ -90,7 +90,7 @@ static int find_by_id(struct op *op, const struct session *session, uint64_t id,
     return 0;
 }
 
-/* One that is being taken apart keeps nobody out any more. */
+/* A hold that keeps this session out. Those of sessions that have ended keep nobody out. */
 static const struct hold *in_the_way(const struct session *session, const struct buffer *buffer, enum hold_kind kind)
 {
     list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
@@ -103,7 +103,7 @@ static const struct hold *in_the_way(const struct session *session, const struct
     return NULL;
 }
 
-/* Whoever may only read must not be able to keep writers out for good by being the only one. */
+/* A client that may only read must not keep writers out by an exclusive claim. */
 static int may_claim(struct op *op, const struct session *session, const struct buffer *buffer, enum hold_kind kind,
                      uint32_t may)
 {

@@ -30,7 +30,7 @@ void session_occupies(struct broker *broker, struct session *session, const stru
     for (unsigned i = 0; i < args->n_occupied; i++) {
         uint64_t start = args->occupied[i].start, end = range_end(args->occupied[i]);
 
-        /* what this broker gave belongs to something that is in its place */
+        /* what this broker gave belongs to a buffer or a reservation that is there */
         if (args->occupied_by[i] != ledger_broker_id(broker->ledger))
             range_occupy(broker, session, start > arena->base ? align_down(start, arena->page) : arena->base,
                          end < arena_end ? align_up(end, arena->page) : arena_end);

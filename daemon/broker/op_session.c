@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions begin, come back (I3), and go on with the next broker. How they end is in sessions.h.
+ * How sessions begin, are resumed (I3), and continue with the next broker. How they end is in sessions.h.
  */
 #include <assert.h>
 #include <errno.h>
@@ -46,8 +46,8 @@ static void fill_hello(struct broker *broker, const struct session *session, str
 }
 
 /*
- * The session's release log, or a new one that the keeper holds. A client can do without one, so nothing but the
- * keeper's end is an error.
+ * Opens the session's release log for the client, and makes it if there is none. A client can do without one, so only
+ * the keeper's end is an error.
  */
 static int give_release_log(struct broker *broker, struct session *session, struct hello_result *result)
 {
@@ -116,7 +116,7 @@ static void client_join(struct client *client, struct session *session)
     session->userdata = client;
 }
 
-/* Its death must be noticed, by this broker and by the next one. */
+/* This broker and the next one must notice when the process dies. */
 static int session_watch_process(struct op *op, struct session *session)
 {
     struct broker *broker = op->broker;
@@ -130,7 +130,7 @@ static int session_watch_process(struct op *op, struct session *session)
     r = keeper_hold(broker->options.keeper, KEEPER_SESSION, id, session->peer.pidfd);
     if (r) {
         broker->host.unwatch_process(broker->host.userdata, id);
-        /* it is gone: this broker ends, and nobody gets an answer that the next one would not give */
+        /* the keeper is gone: this broker ends and answers nobody */
         if (r == -EPIPE)
             return r;
         return refuse(&op->problem, STATUS_NO_DESCRIPTORS,
@@ -139,7 +139,7 @@ static int session_watch_process(struct op *op, struct session *session)
     return 0;
 }
 
-/* Sessions of each administrator beyond the limit, so that who has to mend something gets in. */
+/* Sessions of each administrator beyond the limit, so that they get in to mend something. */
 #define KEPT_SESSIONS 16
 
 int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result)
@@ -206,7 +206,7 @@ int op_subscribe(struct op *op, uint32_t mask)
 
 /* ---- after another broker ------------------------------------------------------------------------------- */
 
-/* Whose connection went with that broker has no grace running: it was not lost. */
+/* No grace runs for a connection that ended with that broker: it was not lost. */
 int session_restore(struct broker *broker, struct session *session)
 {
     const struct session_record *record = session->record;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens: made, opened and revoked; where one buffer's are many, in as many turns of the loop as that takes.
+ * Tokens are made, opened and revoked. Revoking many of one buffer takes several turns of the loop.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int check_terms(struct op *op, const struct share_args *args)
     return 0;
 }
 
-/* "Only this process" means the one that has the number now. */
+/* "Only this process" is the one that has the pid now. */
 static int start_time_of(struct op *op, pid_t pid, uint64_t *ret)
 {
     _cleanup_(peer_deinit) struct peer peer = PEER_NULL;
@@ -101,7 +101,7 @@ int op_share(struct op *op, const struct share_args *args, struct share_result *
 
 /* ---- open ----------------------------------------------------------------------------------------------- */
 
-/* The use is taken last, when nothing can fail any more: an open that fails costs none. */
+/* The use is counted last, so that an open that fails costs none. */
 static int open_one(struct op *op, struct session *session, const struct open_args *args, uint32_t i,
                     struct opened *result, struct problem *problem)
 {
@@ -179,20 +179,20 @@ static int revoke_serial(struct op *op, const struct session *session, uint64_t 
     return 0;
 }
 
-/* Dropped in one turn: many may be at it at once. */
+/* Tokens dropped in one turn, since many may be revoking at once. */
 #define REVOKE_SLICE 8
 
-/* All tokens of one buffer that there were when it was asked for. */
+/* Of all tokens that a buffer had when the request came. */
 struct revocation {
     struct op_state state;
     struct broker *broker;
     uint64_t buffer;
-    uint64_t end; /* the first serial that is none of them */
-    uint32_t *revoked; /* the caller's */
+    uint64_t end; /* the first serial that is not one of them */
+    uint32_t *revoked; /* the result, which is the caller's */
 };
 
-/* Are there more? The list is in the order of their making, but for those from before this broker's start: all of them
- * come first. */
+/* Are there more? The list is in the order of serials, but for tokens from before this broker's start, which come
+ * first. */
 static bool revoke_some(struct revocation *revocation)
 {
     struct buffer *buffer = buffers_find(&revocation->broker->buffers, revocation->buffer);
@@ -206,7 +206,7 @@ static bool revoke_some(struct revocation *revocation)
         if (i == REVOKE_SLICE)
             return true;
         ++*revocation->revoked;
-        /* with the last that keeps it the buffer goes, and what it still has goes with it */
+        /* with the last that keeps it the buffer ends, and loses the others */
         end_token(revocation->broker, token);
         buffer = buffers_find(&revocation->broker->buffers, revocation->buffer);
     }
@@ -258,7 +258,7 @@ int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked)
     if (r)
         return r;
     if (args->by_token) {
-        /* who has its secret may end it */
+        /* whoever has the secret may revoke the token */
         r = tokens_identify(&broker->tokens, args->token, &token, &op->problem);
         if (r)
             return r;

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The broker's operations, on plain structs: what rpc/ calls and broker/op_*.c does.
+ * The broker's operations, on plain structs: rpc/ calls them, and broker/op_*.c has them.
  *
- * rpc/ has decoded and validated a request when it comes here: enums, counts, string contents, bit masks and
- * batch sizes are in range. What only the broker can know (does the id exist, may this session do that, is
- * there room) is decided here. Nothing in this header knows protobuf, sockets or libevent.
+ * rpc/ has decoded and validated a request before: enums, counts, string contents, bit masks and batch sizes are in
+ * range. What only the broker can know (does the id exist, may this session do that, is there room) is decided here.
+ * Nothing in this header knows protobuf, sockets or libevent.
  *
  * An operation is a `struct op` embedded at the head of the caller's request object, with arguments and result next to
  * it, all of which stay where they are until the operation has ended. It returns
@@ -15,11 +15,11 @@
  *     OP_PENDING   the work goes on elsewhere (a worker, or a queue for room); op->done is called once, later,
  *                  from the loop, with 0 or a status; never from inside the operation itself
  *     < 0          a negative errno that is fatal for the broker
- * The client may vanish meanwhile: a pending op still ends by its done(); what it had acquired for a session
- * that has ended is given back first. a pending op that is cancelled by op_cancel() ends with TIMED_OUT soon.
+ * The client may vanish meanwhile: a pending op still ends by its done(), and gives back before what it has acquired
+ * for a session that has ended. A pending op that is cancelled by op_cancel() ends soon, with TIMED_OUT.
  *
- * Around each request of a session rpc/ says which one it is, so that one that comes again is recognised: op_begin()
- * before it, reply_store() with its reply, in the same change as its effects.
+ * rpc/ brackets each request of a session, so that a repeat of it is recognised: op_begin() before it, and
+ * reply_store() with its reply, in the same change as its effects.
  *
  * Where the items of a batch succeed or fail one by one, the operation returns 0 and op->problem tells about the first
  * item that failed, with its number; its sentence is empty if none did.
@@ -42,7 +42,7 @@
 
 struct broker;
 struct buffer_info;
-struct peer; /* sys/peer.h: who the kernel says the client is; owns the pidfd */
+struct peer; /* sys/peer.h: the client as the kernel identifies it; owns the pidfd */
 
 enum { OP_PENDING = 0x10000 };
 
@@ -56,66 +56,66 @@ struct op {
     struct op_state *state; /* the broker's own, while pending */
 };
 
-/* The request's client does not want the answer any more. */
+/* The client does not want the answer any more. */
 void op_cancel(struct op *op);
 
 /* -------------------------------------------------------------------------------------------- exactly once */
 
-/* A request of a session, as its header tells it. */
+/* A request of a session, by its header. */
 struct op_request {
     uint64_t session;
     uint64_t sequence;
     uint16_t method;
-    bool recorded; /* its reply is kept */
+    bool recorded; /* its reply is to be kept */
 };
 
-/* What is to be made of it, besides 0, do it, and a status. */
+/* What to do with it, besides 0 (execute it) and a status (refuse it). */
 enum {
-    OP_REPLAY = OP_PENDING + 1, /* do it, with op->replay */
-    OP_RUNNING,                /* it is being done: that op is still pending */
-    OP_ANSWERED,               /* it was done: answer what reply_load() says */
-    OP_FORGOTTEN,              /* the client has said that it has the reply: a breach of the protocol */
+    OP_REPLAY = OP_PENDING + 1, /* execute it, with op->replay */
+    OP_RUNNING,                /* it is being executed: that op is still pending */
+    OP_ANSWERED,               /* it was executed: answer with reply_load() */
+    OP_FORGOTTEN,              /* the client had acknowledged the reply: a breach of the protocol */
 };
 
 struct op_reply {
     uint32_t status;
-    uint32_t size;  /* of the message */
-    unsigned n_fds; /* that went with it */
+    uint32_t size;  /* of the message, in bytes */
+    unsigned n_fds; /* descriptors that went with it */
 };
 
 /*
- * No reply up to `acknowledged` is needed again, nor that to `answered` (0: no other). False: nothing is kept for this
- * session any more, so there is nothing to acknowledge until it has another recorded request.
+ * No reply up to `acknowledged` is needed again, nor that to `answered` (0: no other). False: no reply is kept for this
+ * session now, so that there is nothing to acknowledge until its next recorded request.
  */
 bool op_acknowledge(struct broker *broker, uint64_t session, uint64_t acknowledged, uint64_t answered);
 
-/* Before a request is done, and after what its header acknowledges: 0, one of the above, or a status with its sentence.
- * *ret_running is set with OP_RUNNING. Also one that is not recorded may have to be refused; else it is always done. */
+/* Before a request is executed, and after op_acknowledge(): 0, one of the above, or a status with its sentence.
+ * OP_RUNNING sets *ret_running. A request that is not recorded is executed or refused. */
 int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running,
              struct problem *problem);
 
-/* This is the reply, with its message. Does nothing for a request without a record. */
+/* Keeps the reply and its message. Does nothing for a request without a record. */
 void reply_store(struct broker *broker, uint64_t session, uint64_t sequence, const struct op_reply *reply,
                  const void *message);
 
 /* After OP_ANSWERED. `message` has room for MEMORYD_PAYLOAD_MAX bytes. */
 void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message);
 
-/* The loop is at this request from now on, or (session 0) at none: what a later broker blames if this one dies. */
+/* The loop executes this request from now on, or (session 0) none. If the broker dies, the next one blames that. */
 void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method);
 
 /* ------------------------------------------------------------------------------------------------- session */
 
 struct hello_args {
     struct peer *peer;  /* on success the session steals its pidfd */
-    void *connection;   /* the broker's host knows what it is; given back in its callbacks */
+    void *connection;   /* the host's own; passed to its callbacks */
     uint64_t resume;    /* session to resume, or 0 */
     uint8_t secret[16];
     char program[64];
     bool release_log; /* it wants one */
-    bool administrator;  /* it wants in by what is kept for administrators, if there is no other room */
-    const char *crowded; /* why there is none, or NULL */
-    unsigned n_occupied; /* of a new one's process, by what other brokers gave it */
+    bool administrator;  /* it may have one of the sessions that are kept for administrators */
+    const char *crowded; /* why there is no room for other sessions, or NULL */
+    unsigned n_occupied; /* addresses that the process of a new session has of other brokers */
     uint32_t occupied_by[MEMORYD_OCCUPIED_MAX];
     struct range occupied[MEMORYD_OCCUPIED_MAX];
 };
@@ -130,7 +130,7 @@ struct hello_result {
     uid_t broker_uid;
     bool simulated;
     int release_log; /* a descriptor for the client, the caller's; -1: none */
-    uint32_t n_nodes; /* with memory */
+    uint32_t n_nodes; /* those with memory */
 };
 
 int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result);
@@ -139,7 +139,7 @@ int op_subscribe(struct op *op, uint32_t mask);
 
 /* ------------------------------------------------------------------------------------------- several buffers */
 
-/* One column per property as in the message Buffers; `fds` has one descriptor per item that is OK, if wanted. */
+/* A row for each buffer, as in the message Buffers. `fds` has a descriptor for each that is OK, if wanted. */
 struct opened_item {
     int status;
     uint32_t rights;
@@ -149,7 +149,7 @@ struct opened_item {
     uint64_t bytes;
     uint64_t granule;
     uint64_t address;
-    uint8_t token[MEMORYD_TOKEN_SIZE]; /* of an allocation that wants one; or zero */
+    uint8_t token[MEMORYD_TOKEN_SIZE]; /* of an allocation that asked for one, else zero */
 };
 
 struct opened {
@@ -198,7 +198,7 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
 int op_export(struct op *op, const struct export_args *args, struct statuses *result);
 int op_import(struct op *op, const struct fdset *fds, struct opened *result);
 
-/* The one descriptor stays the caller's, as always. */
+/* `fds` has one descriptor, which stays the caller's. */
 int op_adopt(struct op *op, const struct fdset *fds, struct opened *result);
 
 struct open_args {
@@ -212,7 +212,7 @@ struct open_args {
 int op_open(struct op *op, const struct open_args *args, struct opened *result);
 
 struct lookup_args {
-    char name[MEMORYD_NAME_MAX + 16]; /* with "uid:N/"; empty = by id */
+    char name[MEMORYD_NAME_MAX + 16]; /* may begin with "uid:N/"; empty = by id */
     uint64_t id;
     uint32_t rights;
     uint32_t claim; /* Claim */
@@ -292,9 +292,9 @@ union list_row {
 };
 
 /*
- * A listing calls `item` for each thing that the caller may see, from the cursor on, until item() returns false
- * (the packet is full; that item comes again next time) or a bounded number of records has been looked at.
- * *ret_next is the cursor to go on with, 0 at the end.
+ * A listing calls `item` for each thing that the caller may see, from the cursor on, until item() returns false (the
+ * packet is full, and that item comes again next time) or a bounded number of records has been looked at. *ret_next is
+ * the cursor to continue with, 0 at the end.
  */
 struct list_args {
     uint64_t cursor;
@@ -305,7 +305,7 @@ struct list_args {
 int op_list(struct op *op, enum list_kind kind, const struct list_args *args, uint64_t *ret_next,
             bool (*item)(void *userdata, const union list_row *row));
 
-/* The broker's part of StatusReply; rpc/ and app/ know the rest (program version, pid, requests served). */
+/* The broker's part of StatusReply. rpc/ and app/ know the rest (program version, pid, requests served). */
 struct status_info {
     uint32_t broker_id;
     uid_t broker_uid;
@@ -339,7 +339,7 @@ struct check_result {
 
 int op_check(struct op *op, struct check_result *result);
 
-/* What a reload of the configuration came to: a line for each key and each mistake, as long as there is room. */
+/* The result of reloading the configuration: a line for each key and each mistake, as long as there is room. */
 #define RELOAD_LINES_MAX 48
 
 enum reload_what {
@@ -363,5 +363,5 @@ struct reload_result {
 
 int op_reload(struct op *op, struct reload_result *result);
 
-/* Asks for it, and ends when the keeper has found out whether it can be: then this broker is told to stop. */
+/* Asks the keeper for an upgrade. Ends when the keeper knows whether that is possible; then this broker is stopped. */
 int op_upgrade(struct op *op);

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "broker/dedup.h"
 
-/* in one turn of the loop */
+/* waiters served in one turn of the loop */
 #define SERVE_MAX 16
 
 static int compare_sessions(const struct op_state *a, const struct op_state *b)
@@ -73,7 +73,7 @@ struct op_state *pending_next(struct pending *pending, struct op_state *state)
     return state ? RB_NEXT(op_state_tree, &pending->tree, state) : RB_MIN(op_state_tree, &pending->tree);
 }
 
-/* The first one that is of this session or of a later one. */
+/* The first of this session or, if it has none, of a later one. */
 static struct op_state *first_of(struct pending *pending, uint64_t session)
 {
     struct op_state *first = NULL;
@@ -124,7 +124,7 @@ static struct waiter *oldest_of(const struct waiters *waiters, uint32_t pool, ui
     return NULL;
 }
 
-/* One round of the pool's users; false if there is no time for all of it. */
+/* Each user of the pool has one turn. False: there was no time for all of them. */
 static bool serve_pool(struct waiters *waiters, uint32_t pool, unsigned *served)
 {
     struct list round = LIST_INIT(round);
@@ -145,13 +145,13 @@ static bool serve_pool(struct waiters *waiters, uint32_t pool, unsigned *served)
         waiter->go(waiter);
         ++*served;
     }
-    /* who had no turn comes first in the next */
+    /* users who had no turn come first in the next round */
     list_splice(&round, &waiters->pools[pool]);
     list_splice(&waiters->pools[pool], &round);
     return *served < SERVE_MAX;
 }
 
-/* As long as any is served there may be room for more. */
+/* As long as one is served there may be room for more. */
 static void waiters_turn(struct timer *timer)
 {
     struct waiters *waiters = container_of(timer, struct waiters, turn);
@@ -226,7 +226,7 @@ void waiters_remove(struct waiters *waiters, struct waiter *waiter)
     timer_disarm(waiters->timers, &waiter->timer);
     if (!list_is_linked(&waiter->in_turn) && !list_is_linked(&waiter->younger))
         return;
-    /* the chain goes on without it; of the oldest, the next one takes the place */
+    /* of the oldest, the next one takes the place in the list of the pool */
     if (list_is_linked(&waiter->in_turn) && list_is_linked(&waiter->younger))
         list_append(&waiter->in_turn, &container_of(next, struct waiter, younger)->in_turn);
     list_remove(&waiter->in_turn);

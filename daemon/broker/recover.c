@@ -2,14 +2,14 @@
 /*
  * What another broker left: its ledger, and the descriptors that the keeper hands over.
  *
- * The ledger's last change is taken back if it did not come to its end. Then, table by table, each record is made into
- * an object again by its own room; here is only what belongs to what. A record that is not sound is left as it is, in
- * quarantine: its descriptor stays with the keeper, and nobody finds it. What refers to something that is gone is
- * dropped. So nothing here is fatal but lack of memory, which another attempt may have.
+ * The ledger's last change is undone if it is incomplete. Then, table by table, each record becomes an object again,
+ * which is done by its own module; this file knows which record belongs to which. A damaged record stays as it is, in
+ * quarantine: its descriptor stays with the keeper, and nobody finds it. A record that refers to something that is gone
+ * is dropped. So only lack of memory is fatal here, and another attempt may have more.
  *
- * Until the broker serves, a buffer costs two system calls, most of which another thread makes (survey.h), and some
- * trees' inserts. Whatever takes longer is what happens after an overflow of the watch anyway: everything that is over
- * is asked about, in slices of the loop, and so it is noticed what ended while no broker ran.
+ * Until the broker serves, a buffer costs two system calls, most of which another thread makes (survey.h), and inserts
+ * into some trees. What takes longer is done as after an overflow of the watch: in slices of the loop, buffers that end
+ * are probed, which shows what ended while no broker ran.
  */
 #include "broker/recover.h"
 
@@ -31,7 +31,7 @@
 
 /* ---- the ledger ----------------------------------------------------------------------------------------- */
 
-/* Under a key of its own, for whoever wants to look at it one day. */
+/* Keeps it under a key of its own, so that it can be looked at one day. */
 static int set_aside(struct broker *broker, struct inherited_fd *inherited)
 {
     uint64_t id = 1;
@@ -67,7 +67,7 @@ static bool has_addresses(struct ledger *ledger, enum record_kind kind)
     return false;
 }
 
-/* That of the configuration, unless there are addresses already that are in another one. */
+/* The configured one, unless there are addresses in another one already. */
 static void choose_arena(struct broker *broker)
 {
     const struct ledger_header *header = ledger_header(broker->ledger);
@@ -121,8 +121,8 @@ int recover_ledger(struct broker *broker)
 
 struct recovery {
     struct broker *broker;
-    struct buffer *buffer; /* that was recovered or looked for last */
-    int error; /* of what may not fail */
+    struct buffer *buffer; /* the one recovered or found last */
+    int error; /* of a step that may not fail */
 };
 
 static struct session *session_of(const struct recovery *recovery, uint64_t id)
@@ -146,7 +146,7 @@ static struct account *payer_of(struct recovery *recovery, uint64_t id, uid_t ui
     return NULL;
 }
 
-/* What belongs to buffers was mostly made in their order. None of them goes meanwhile. */
+/* What belongs to buffers was mostly made in their order, so the search begins at the one found last. */
 static struct buffer *buffer_of(struct recovery *recovery, uint64_t id)
 {
     struct buffer *buffer = buffers_find_near(&recovery->broker->buffers, recovery->buffer, id);
@@ -308,7 +308,7 @@ uint64_t quarantined_records(const struct broker *broker)
 
 /* ---- lives ---------------------------------------------------------------------------------------------- */
 
-/* What was exported must be watched: with another instance than before, or where two had one number, it is not. */
+/* What was exported must be watched. It is not if the inotify instance is new, or if two records have one number. */
 static void watch_again(struct broker *broker)
 {
     unsigned budget = UINT32_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What another broker left, in three steps. */
+/* What another broker left is taken over in three steps. */
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ struct session;
 int recover_ledger(struct broker *broker);
 /* Objects, indexes and charges of all that is in it. 0 or a negative errno. */
 int recover_records(struct broker *broker);
-/* Then: times, ends, and what happened meanwhile. 0 or a negative errno. */
+/* Then timers, buffers that end, and what happened meanwhile. 0 or a negative errno. */
 int recover_lifecycles(struct broker *broker);
 /* A session that goes on, with its claims. 0 or a negative errno. */
 int session_restore(struct broker *broker, struct session *session);
@@ -26,11 +26,11 @@ void handed_sort(struct broker_options *options);
 struct inherited_fd *handed_find(struct broker *broker, enum keeper_kind kind, uint64_t id);
 /* Its descriptor, likewise. */
 int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id);
-/* When all records are there: what belongs to none of them is closed, here and by the keeper, but not what quarantined
- * ones may want. */
+/* To be called when all records are recovered: closes what belongs to none of them, here and in the keeper, except what
+ * quarantined ones may want. */
 void handed_drop_rest(struct broker *broker);
 
 /* ---- quarantine ------------------------------------------------------------------------------------------- */
 
-/* Records that make no sense. */
+/* The number of damaged records. */
 uint64_t quarantined_records(const struct broker *broker);

@@ -10,7 +10,7 @@
 #include "log/log.h"
 #include "mem/handle.h"
 
-/* how long after its event a close is surely complete */
+/* a close is surely complete so long after its event */
 #define CLOSE_MS 50
 
 void session_end(struct broker *broker, struct session *session)
@@ -23,7 +23,7 @@ void session_end(struct broker *broker, struct session *session)
         return;
     client->ended = true;
     record_change(&broker->sessions.table, session)->ended = 1;
-    /* Both sides forget each other at once, so that neither is left with what the other has freed. */
+    /* both sides forget each other at once, so that neither keeps what the other has freed */
     if (connection) {
         session_detach(session);
         broker->host.disconnect(broker->host.userdata, connection);
@@ -38,7 +38,7 @@ void session_end(struct broker *broker, struct session *session)
     timer_arm(&broker->timers, &broker->ending_turn, 0);
 }
 
-/* Its grace is over: while anything that it holds is open or mapped somewhere, it may well be by its process. */
+/* Its grace is over. While anything that it holds is open or mapped somewhere, that may be by its process. */
 static void grace_is_over(void *userdata, uint64_t id)
 {
     struct broker *broker = userdata;
@@ -49,7 +49,7 @@ static void grace_is_over(void *userdata, uint64_t id)
     if (!session || session->connection)
         return;
     client = client_of(session);
-    /* one that cannot come back now, stopped or in a debugger, has as long again */
+    /* a process that cannot come back now, stopped or in a debugger, has as long again */
     if (process_pauses((pid_t)session->record->pid) &&
         !timers_set_record(&broker->timers, TIME_GRACE, id, deadline_after_ms(broker->options.grace_ms),
                            grace_is_over, broker))
@@ -65,7 +65,7 @@ static void grace_is_over(void *userdata, uint64_t id)
             session_end(broker, session);
             return;
         }
-        /* What never left the broker is in nobody's use. Where the kernel does not answer, or cannot, it is. */
+        /* what never left the broker is in use by nobody; what the kernel does not answer about is in use */
         if (buffer_is_foreign(hold->buffer) ||
             (hold->buffer->record->watch >= 0 && handle_sole(hold->buffer->fd, &sole, NULL)))
             sole = false;
@@ -88,8 +88,8 @@ void sessions_stop_lingering(struct broker *broker, uint64_t buffer)
         if (buffer && client->in_use != buffer)
             continue;
         client->scanned = 0;
-        /* Not at once: the kernel tells of a close a moment before it is true. Without memory for a timer it goes
-         * on lingering until the next event. */
+        /* not at once: the kernel reports a close a moment before it is done. Without memory for a timer it lingers
+         * until the next event */
         if (!timers_set_record(&broker->timers, TIME_GRACE, client->session->record->head.id,
                                deadline_after_ms(CLOSE_MS), grace_is_over, broker))
             list_remove(&client->lingering);

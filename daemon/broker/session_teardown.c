@@ -8,10 +8,10 @@
 #include "broker/lookup.h"
 #include "broker/state.h"
 
-/* holds, names and the like given up in one turn: each may close a small buffer */
+/* holds, names and the like given up in one turn; each may close a small buffer */
 #define TEARDOWN_SLICE 16
 
-/* Gives up one thing of it; false if there is none left. */
+/* Gives up one of the things it has. False: none is left. */
 static bool give_up_one(struct broker *broker, struct session *session)
 {
     struct hold *hold = session_next_hold(session, 0);

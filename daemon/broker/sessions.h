@@ -18,18 +18,18 @@ struct timer;
 
 /* Its operations in progress end with STALE. */
 void session_end(struct broker *broker, struct session *session);
-/* It has been without a connection since record->lost_at: its grace begins, or goes on. 0 or -ENOMEM. */
+/* It has had no connection since record->lost_at: its grace begins, or goes on. 0 or -ENOMEM. */
 int session_begin_grace(struct broker *broker, struct session *session);
-/* Something let go of a buffer, or lost it: ask again about those that linger because of it; 0 = any. */
+/* Somebody let go of a buffer: looks again at sessions that linger because of it; 0: of any. */
 void sessions_stop_lingering(struct broker *broker, uint64_t buffer);
 
-/* A turn of those that have ended; broker->ending_turn. */
+/* A turn of taking apart sessions that have ended; broker->ending_turn. */
 void sessions_take_apart(struct timer *timer);
-/* The ends of those that are gone are committed. */
+/* The ends of those in broker->gone are committed. */
 void sessions_forget(struct broker *broker);
 
-/* Its process has occupied these addresses by what other brokers gave it, as far as they are in the arena and its
- * limits allow. */
+/* Reserves the addresses that its process has occupied by what other brokers gave it, as far as they are in the arena
+ * and its limits allow. */
 void session_occupies(struct broker *broker, struct session *session, const struct hello_args *args);
-/* It wants an address in one of them: it has that no more. */
+/* It asks for addresses of these: they are reserved no more. */
 void session_vacates(struct broker *broker, struct session *session, uint64_t start, uint64_t size);

@@ -45,7 +45,7 @@
 /* records looked at in one turn of the loop */
 #define SLICE 256
 
-/* kinds of times that records have */
+/* kinds of timers that records have */
 enum {
     TIME_TOKEN, /* it expires */
     TIME_NAME,  /* it was to be kept only so long */
@@ -61,7 +61,7 @@ struct broker {
     struct broker_host host;
     struct account_limits limits;
     uint64_t started;
-    bool leaving; /* in order: connections end because of that */
+    bool leaving; /* it ends in order: connections are lost because of that */
 
     struct timers timers;
     struct jobs jobs;
@@ -79,11 +79,11 @@ struct broker {
     struct names names;
     struct sessions sessions;
 
-    struct list ending; /* struct client, being taken apart */
-    struct list gone;   /* … and taken apart, but that is not committed */
-    struct buffer *closing; /* whose T is closed when that is committed; of each exit.next is the next */
+    struct list ending; /* of struct client: being taken apart */
+    struct list gone;   /* … and taken apart, which is not committed yet */
+    struct buffer *closing; /* those to be closed at the next commit, chained by exit.next */
     struct list subscribers;
-    struct news *news; /* a ring, and how far the first of it has been told: events.c */
+    struct news *news; /* a ring; news_at is how far the first of them has been sent: events.c */
     unsigned first_news;
     unsigned n_news;
     struct list news_at;
@@ -92,16 +92,16 @@ struct broker {
     struct timer ending_turn;
     struct timer pressure_turn;
     uint32_t pressure_at; /* the pool to look at next */
-    bool pressure_again;  /* something changed during a walk */
+    bool pressure_again;  /* something changed since the walk began */
     uint8_t *pressure;    /* level of each pool, as last told */
 
     struct timer overflow_turn;
     uint64_t overflow_cursor;
-    bool overflow_again; /* it happened during a scan */
+    bool overflow_again; /* events were lost again during a scan */
     int overflow_newest;
     int newest_watch;
-    bool watch_is_new;   /* no watch of the broker before is in it */
-    bool watches_proven; /* or made by this broker */
+    bool watch_is_new;   /* it is not the instance of the broker before */
+    bool watches_proven; /* all watches in records are right */
     bool no_leases;      /* the kernel does not answer who has a file open */
     struct live_watches_job *live_watches;
 

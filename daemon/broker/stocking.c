@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See stocking.h. One timer looks at all bins, of which there are few: in the idle gap after a burst, when a period of
- * one is over, and once a second as long as there is any stock, since memory may get short by others' doing.
+ * a bin ends, and once a second as long as there is any stock, since other programs may make memory short.
  */
 #include "broker/stocking.h"
 
@@ -20,14 +20,14 @@
 #include "mem/stock.h"
 #include "sys/sys.h"
 
-/* In one job, which is done with by one turn of the loop. */
+/* Made by one job, which one turn of the loop deals with. */
 #define REFILL_MAX   8
 #define REFILL_BYTES (UINT64_C(4) << 20)
-/* A machine is short of memory with less than that and a 64th of it. */
+/* A machine is short of memory if less than this, or less than a 64th of all, is available. */
 #define SHORT_OF_MEMORY (UINT64_C(256) << 20)
 #define SHORT_OF_PART   64
 #define LOOK_NS         NSEC_PER_SEC
-/* After somebody had no room, or no more could be made. */
+/* The pause after a request found no room, or no more could be made. */
 #define RETRY_DELAY_NS NSEC_PER_SEC
 
 struct stocking {
@@ -37,8 +37,8 @@ struct stocking {
     struct list refills; /* running */
     uint64_t retry_at;
     uint64_t looked_at;
-    uint64_t descriptors; /* that the broker may have */
-    uint64_t reserve; /* memory that nobody uses: with less, stock goes; it is made as long as there is twice as much */
+    uint64_t descriptors; /* the most that the broker may have */
+    uint64_t reserve; /* of available memory: with less stock goes, with less than twice that none is made */
     bool stopped;
 };
 
@@ -84,13 +84,13 @@ static void stocking_empty(struct stocking *stocking, struct stock_bin *bin)
 
 /* ---- may there be any? ---------------------------------------------------------------------------------- */
 
-/* As events.c tells it: from 85 % on. */
+/* From 85 % on, as events.c has it. */
 static bool is_nearly_full(const struct broker *broker, const struct pool *pool)
 {
     return broker->pressure[pool->index] > 0;
 }
 
-/* A quarter may be on its way to clients, and a buffer in stock has two. */
+/* A buffer in stock has two, and a quarter of all may be in flight to clients. */
 static bool has_descriptors(const struct stocking *stocking, uint32_t more)
 {
     const struct broker *broker = stocking->broker;
@@ -136,7 +136,7 @@ static void stocking_refilled(struct job *done)
     if (batch_commit(batch, NULL, NULL, NULL))
         batch_cut(batch, 0);
     for (uint32_t i = 0; i < batch->n; i++) {
-        /* not watched now, it is when a descriptor leaves */
+        /* if it cannot be watched now, it is when a descriptor leaves */
         (void)buffer_watch(broker, batch->buffers[i], NULL);
         stock_put(refill->bin, (struct stock_item){.buffer = batch->buffers[i], .fd = batch->fds[i]});
     }
@@ -200,7 +200,7 @@ static void stocking_refill(struct stocking *stocking, struct stock_bin *bin, ui
 
 /* ---- looking -------------------------------------------------------------------------------------------- */
 
-/* When it is to be looked at again. */
+/* Returns when to look at it again. */
 static uint64_t stocking_look_at(struct stocking *stocking, struct stock_bin *bin, uint64_t now)
 {
     uint64_t again;
@@ -318,7 +318,7 @@ uint64_t stocking_ready(const struct broker *broker, const struct pool *pool)
 
 /* ---- giving way ----------------------------------------------------------------------------------------- */
 
-/* Would the room of this bin do for what the pool gives out? */
+/* Is the memory of this bin what the pool gives out, too? */
 static bool is_in_the_way(const struct stock_bin *bin, const struct pool *pool)
 {
     const struct stock_key *key = &bin->key;
@@ -327,7 +327,7 @@ static bool is_in_the_way(const struct stock_bin *bin, const struct pool *pool)
                                               pool_has_node(pool, key->node)));
 }
 
-/* Does this one give way before that one? On this node, or if both or neither are, when nobody asked for longer. */
+/* Stock on this node gives way first, and then that which nobody has asked for the longest. */
 static bool shrinks_before(const struct stock_bin *bin, const struct stock_bin *other, uint32_t node)
 {
     bool here = bin->key.node == node, other_here = other->key.node == node;
@@ -451,7 +451,7 @@ void stocking_deinit(struct broker *broker)
     broker->stocking = NULL;
 }
 
-/* Its bin, which has as many as there are for a target, or none if there is no such stock any more. */
+/* The bin that it belongs to; NULL if that is full, or if there is no such stock any more. */
 static struct stock_bin *bin_of(struct stocking *stocking, const struct buffer *buffer, uint64_t now)
 {
     struct buffers *buffers = &stocking->broker->buffers;
@@ -472,7 +472,7 @@ void stocking_put(struct broker *broker, struct buffer *buffer, int fd)
     struct stock_bin *bin = bin_of(stocking, buffer, clock_now_ns());
     struct stock_item item = {.buffer = buffer, .fd = fd};
 
-    /* it may be what somebody waits for */
+    /* not while anybody waits: it may be the room that they wait for */
     if (bin && bin->n + bin->coming < bin->target && !broker->waiters.waiting)
         stock_put(bin, item);
     else

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warm stock, kept: what mem/stock.h says should be there is made by workers, and taken by op_alloc.c.
+ * The warm stock: workers make what mem/stock.h says should be there, and op_alloc.c takes it.
  *
  * A buffer in stock has all that costs time: its pages, its record, its place with the keeper, its watch, and perhaps
- * the descriptor that its first user will want. Taking it changes records and nothing else.
+ * the descriptor that its first user will want. Taking it only changes records.
  *
- * Stock gives way. Whoever finds no room where stock is has it given back, and waits for that as for whatever else
- * comes back. None is kept in a pool that is nearly full, on a machine that is short of memory, or by a broker that is
- * short of descriptors.
+ * Stock gives way. A request that finds no room where stock is has it given back, and waits for it as for other memory
+ * that is on its way back. No stock is kept in a pool that is nearly full, on a machine that is short of memory, or by
+ * a broker that is short of descriptors.
  */
 #pragma once
 
@@ -22,29 +22,29 @@ struct broker;
 struct buffer;
 struct buffer_owner;
 
-/* 0 or -ENOMEM. Without a pool that may have stock there is nothing of it, and all the other functions do nothing. */
+/* 0 or -ENOMEM. Where no pool may have stock, all of these functions do nothing. */
 int stocking_init(struct broker *broker);
-/* What is in stock stays, and is the broker's to end; no job may be running. */
+/* Leaves the buffers in stock to the broker. No job may be running. */
 void stocking_deinit(struct broker *broker);
-/* No more is made, and what is being made is given up. */
+/* Makes no more stock, and gives up what is being made. */
 void stocking_stop(struct broker *broker);
 
-/* What another broker had in stock still is. */
+/* Puts what another broker had in stock into bins again. */
 void stocking_restore(struct broker *broker);
 
-/* As many as there are of what is asked for, if all of that is of one size. Outcomes of batch_add_stock(). It takes
- * note of the demand. */
+/* Adds as many as there are of what is asked for, if that is of one size, and takes note of the demand. Outcomes of
+ * batch_add_stock(). */
 int stocking_take(struct batch *batch, struct pool *pool, const struct alloc_spec *spec,
                   const struct buffer_owner *owner, struct problem *problem);
-/* It was not needed after all. */
+/* Puts back one that was not needed after all. */
 void stocking_put(struct broker *broker, struct buffer *buffer, int fd);
 
-/* Bytes of this pool's stock that could be taken now; the rest is being made. */
+/* Bytes of this pool's stock that can be taken now. The rest is being made. */
 uint64_t stocking_ready(const struct broker *broker, const struct pool *pool);
 
-/* So many bytes found no room in this pool: they will, as far as stock is in the way, that on this node first. */
+/* So many bytes found no room in this pool: gives back stock that is in the way, that on this node first. */
 void stocking_shrink(struct broker *broker, const struct pool *pool, uint32_t node, uint64_t bytes);
-/* So were they, though there was room, because the memory is not there: all of it goes. False if there is none. */
+/* The machine has no memory for what the pools have room for: gives back all stock. False if there is none. */
 bool stocking_drain(struct broker *broker);
-/* A pool fills up. */
+/* A pool fills up: looks at its stock soon. */
 void stocking_look(struct broker *broker);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See survey.h. The thread is told of some at a time, and those are its own from then on; what is needed before it has
- * seen it is marked so, and it need not look any more.
+ * See survey.h. The thread gets some at a time. What is needed before the thread has seen it is marked, and not looked
+ * at any more.
  */
 #include "broker/survey.h"
 
@@ -17,9 +17,9 @@
 
 #include "base/cleanup.h"
 
-/* A thread has to be made first. */
+/* With fewer, making a thread costs more than it saves. */
 #define WORTH_IT 256
-/* So many come together. */
+/* So many are given to the thread at a time. */
 #define SOME 64
 /* Descriptors that this process has besides. */
 #define SPARE 64
@@ -66,7 +66,7 @@ static void *survey_thread(void *argument)
     return NULL;
 }
 
-/* Signals are the loop's business. */
+/* Signals are for the loop. */
 static int survey_start(struct survey *survey)
 {
     sigset_t all, before;

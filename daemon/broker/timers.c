@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deadlines in order of time, and of arming where times are equal, so that slices of work take turns.
+ * Timers are in the order of their times and, where these are equal, of arming, so that slices of work take turns.
  */
 #include "broker/timers.h"
 
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 
-/* In one turn of the loop: what a client lets expire all at once must not keep the others waiting. */
+/* Timers run in one turn of the loop: a client that lets many expire at once must not keep the others waiting. */
 #define RUN_MAX 256
 
 struct record_timer {
@@ -84,8 +84,7 @@ void timers_run(struct timers *timers, uint64_t now)
     /* Announcements wait until it is known what is left. */
     timers->announced = 0;
 
-    /* What is armed by those that run is ordered behind `end`, and might come before others that are due:
-     * it is passed over, in order, until none is left from before. */
+    /* Timers that are armed meanwhile are ordered behind `end`, but may be due before others: they are passed over. */
     for (timer = RB_MIN(timer_tree, &timers->tree); timer && timer->at <= now && run < RUN_MAX;) {
         if (timer->order >= end) {
             timer = RB_NEXT(timer_tree, &timers->tree, timer);

@@ -87,15 +87,15 @@ static struct attachment *attachment_find(const struct memclient_token *token)
 
 /* If the same memory is attached at the same address already, that attachment takes the new mapping over. Needs the
  * lock. */
-static bool attachment_join(const struct attachment *new, struct attachment **there)
+static bool attachment_join(const struct attachment *added, struct attachment **there)
 {
-    struct attachment *found = range_attachment(address_map_find_base((const void *)(uintptr_t)new->range.start));
+    struct attachment *found = range_attachment(address_map_find_base((const void *)(uintptr_t)added->range.start));
 
-    if (!found || found->interop || found->buffer != new->buffer)
+    if (!found || found->interop || found->buffer != added->buffer)
         return false;
     found->refs++;
     found->maps++;
-    found->allowed |= new->allowed;
+    found->allowed |= added->allowed;
     *there = found;
     return true;
 }
@@ -267,19 +267,19 @@ static bool ipc_attach_again(const struct memclient_token *token, uint64_t allow
 /* What became of a new attachment. */
 enum entered { ENTERED, COUNTED, JOINED, NOT_FREE, NO_MEMORY };
 
-static enum entered ipc_enter(struct attachment *new, void **ptr)
+static enum entered ipc_enter(struct attachment *added, void **ptr)
 {
-    struct attachment *there = new;
+    struct attachment *there = added;
 
     /* another thread may have been faster */
-    if (ipc_attach_again(&new->token, new->allowed, ptr))
+    if (ipc_attach_again(&added->token, added->allowed, ptr))
         return COUNTED;
-    *ptr = (void *)(uintptr_t)new->range.start;
-    if (attachment_join(new, &there))
+    *ptr = (void *)(uintptr_t)added->range.start;
+    if (attachment_join(added, &there))
         return JOINED;
-    if (!address_map_is_only_locked(new->range.start, new->range.bytes))
+    if (!address_map_is_only_locked(added->range.start, added->range.bytes))
         return NOT_FREE;
-    return attachment_insert(new) ? ENTERED : NO_MEMORY;
+    return attachment_insert(added) ? ENTERED : NO_MEMORY;
 }
 
 static hsa_status_t ipc_attach_first(struct memclient_buffer *buffer, const struct memclient_token *token,

@@ -105,8 +105,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     void *piece;
 
     if (arena->exhausted || arena->pieces == arena->pieces_max ||
-        !checked_align_up_size(size ? size : 1, ALIGNMENT, &length) ||
-        !checked_add_size(length, PREFIX, &whole))
+        !checked_align_up_size(size ? size : 1, ALIGNMENT, &length) || !checked_add_size(length, PREFIX, &whole))
         goto exhausted;
 
     /* only an exact fit: a small piece would take the place that protobuf-c needs for the next row */

@@ -136,14 +136,12 @@ static int scan_message(const ProtobufCMessageDescriptor *descriptor, struct cur
         }
         if ((tag & 7) != (uint64_t)wire_type_of(field->type)) {
             /* repeated numbers may be packed, whatever the schema says */
-            if (field->label != PROTOBUF_C_LABEL_REPEATED ||
-                (tag & 7) != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED ||
+            if (field->label != PROTOBUF_C_LABEL_REPEATED || (tag & 7) != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED ||
                 !packed_is_sound(wire_type_of(field->type), value))
                 return ENVELOPE_E_MALFORMED;
             continue;
         }
-        if (field->type == PROTOBUF_C_TYPE_STRING &&
-            !utf8_is_text((const char *)value.p, value.left))
+        if (field->type == PROTOBUF_C_TYPE_STRING && !utf8_is_text((const char *)value.p, value.left))
             return ENVELOPE_E_NOT_TEXT;
         if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
             r = scan_message(field->descriptor, value);
@@ -154,8 +152,8 @@ static int scan_message(const ProtobufCMessageDescriptor *descriptor, struct cur
     return 0;
 }
 
-int envelope_unpack(const ProtobufCMessageDescriptor *descriptor, const void *payload, size_t n,
-                    struct arena *arena, ProtobufCMessage **messagep)
+int envelope_unpack(const ProtobufCMessageDescriptor *descriptor, const void *payload, size_t n, struct arena *arena,
+                    ProtobufCMessage **messagep)
 {
     ProtobufCMessage *message;
     int r;
@@ -186,10 +184,9 @@ int envelope_pack(const ProtobufCMessage *message, void *buffer, size_t size, si
 
 const char *envelope_error_text(int error)
 {
-    static const char *const texts[] = {
-        [_ENVELOPE_E_SUCCESS] = "a sound message",
+    static const char *const texts[] = {[_ENVELOPE_E_SUCCESS] = "a sound message",
 #define X(name, text) [ENVELOPE_E_##name] = text,
-        ENVELOPE_ERRORS(X)
+                                        ENVELOPE_ERRORS(X)
 #undef X
     };
 

@@ -40,8 +40,8 @@ enum envelope_error {
  * NOT_TEXT means that a user gave the client a bad name: answer it. The others mean that the client does not speak the
  * protocol.
  */
-int envelope_unpack(const ProtobufCMessageDescriptor *descriptor, const void *payload, size_t n,
-                    struct arena *arena, ProtobufCMessage **message);
+int envelope_unpack(const ProtobufCMessageDescriptor *descriptor, const void *payload, size_t n, struct arena *arena,
+                    ProtobufCMessage **message);
 
 /* Encodes into `buffer` and sets the length. 0, or ENVELOPE_E_TOO_LONG; then nothing is written. */
 int envelope_pack(const ProtobufCMessage *message, void *buffer, size_t size, size_t *n);

@@ -90,8 +90,8 @@ size_t frame_encode(uint8_t *bytes, enum frame_side side, const struct frame_hea
     return length;
 }
 
-int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_side side,
-                 struct frame_header *header, const uint8_t **payload)
+int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_side side, struct frame_header *header,
+                 const uint8_t **payload)
 {
     const uint8_t *p = packet;
     struct frame_header h = {.method = 0};
@@ -106,8 +106,7 @@ int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_sid
     if (get16(p + OFFSET_VERSION) != MEMORYD_VERSION)
         return FRAME_E_VERSION;
     header_length = get16(p + OFFSET_HEADER_LENGTH);
-    if (header_length < MEMORYD_HEADER_SIZE || header_length > MEMORYD_HEADER_MAX ||
-        header_length > size)
+    if (header_length < MEMORYD_HEADER_SIZE || header_length > MEMORYD_HEADER_MAX || header_length > size)
         return FRAME_E_HEADER_LENGTH;
     h.payload_length = get32(p + OFFSET_PAYLOAD_LENGTH);
     if (h.payload_length != size - header_length)
@@ -148,8 +147,7 @@ int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_sid
     return 0;
 }
 
-bool frame_peek(const void *packet, size_t size, uint16_t *version, uint16_t *method,
-                uint64_t *sequence)
+bool frame_peek(const void *packet, size_t size, uint16_t *version, uint16_t *method, uint64_t *sequence)
 {
     const uint8_t *p = packet;
 
@@ -163,10 +161,9 @@ bool frame_peek(const void *packet, size_t size, uint16_t *version, uint16_t *me
 
 const char *frame_error_text(int error)
 {
-    static const char *const texts[] = {
-        [_FRAME_E_SUCCESS] = "a sound packet",
+    static const char *const texts[] = {[_FRAME_E_SUCCESS] = "a sound packet",
 #define X(name, text) [FRAME_E_##name] = text,
-        FRAME_ERRORS(X)
+                                        FRAME_ERRORS(X)
 #undef X
     };
 

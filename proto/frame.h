@@ -87,15 +87,14 @@ size_t frame_encode(uint8_t *bytes, enum frame_side side, const struct frame_hea
  * Checks a packet of `size` bytes that came with `n_fds` descriptors from `side`, and sets its header and its payload,
  * which lies in the packet and is header->payload_length long. 0, or an enum frame_error; then nothing is written.
  */
-int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_side side,
-                 struct frame_header *header, const uint8_t **payload);
+int frame_decode(const void *packet, size_t size, unsigned n_fds, enum frame_side side, struct frame_header *header,
+                 const uint8_t **payload);
 
 /*
  * Reads what is the same in every version: enough to answer a packet that frame_decode() refused with FRAME_E_VERSION.
  * False: it is not a packet of this protocol.
  */
-bool frame_peek(const void *packet, size_t size, uint16_t *version, uint16_t *method,
-                uint64_t *sequence);
+bool frame_peek(const void *packet, size_t size, uint16_t *version, uint16_t *method, uint64_t *sequence);
 
 /* The text of an enum frame_error. */
 const char *frame_error_text(int error);

@@ -12,7 +12,7 @@
 #define MEMORYD_MINOR_MIN 0
 #define MEMORYD_MINOR_MAX 3
 
-/* ---- a packet ---------------------------------------------------------------------- */
+/* ---- a packet ---------------------------------------------------------------------------------------------------- */
 /* Header and message together. Fits into a socket buffer of the default size, in one piece. */
 #define MEMORYD_FRAME_MAX   65536
 #define MEMORYD_HEADER_SIZE 32
@@ -24,7 +24,7 @@
 /* Descriptors beside it; the kernel would take 253. */
 #define MEMORYD_FDS_MAX 64
 
-/* ---- a message ---------------------------------------------------------------------- */
+/* ---- a message --------------------------------------------------------------------------------------------------- */
 /* Items of a batch: each may have a descriptor, so as many as fit into one packet. */
 #define MEMORYD_BATCH_MAX 64
 /* Rows of a listing in one packet, even if more would fit: they take several times their size when decoded. */
@@ -44,18 +44,18 @@
 #define MEMORYD_TOKEN_SIZE          32
 #define MEMORYD_TOKEN_TEXT          (2 * MEMORYD_TOKEN_SIZE)
 
-/* ---- a session ---------------------------------------------------------------------- */
+/* ---- a session --------------------------------------------------------------------------------------------------- */
 /* Recorded requests that the client has not acknowledged: under way, or done and their replies kept for a repeat. */
 #define MEMORYD_UNACKNOWLEDGED_MAX 64
 
 /* Ranges that other brokers gave a client, in HELLO. */
 #define MEMORYD_OCCUPIED_MAX 64
 
-/* ---- decoding ------------------------------------------------------------------------- */
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
 /*
  * The memory that one decoded message may take, in bytes and in pieces. No message of the schema takes more, not even
  * the densest listing that fits into a packet (test-envelope tries). A packet that needs more is an attack: without a
  * bound, 64 KiB of input take 3 MB in 32 000 pieces.
  */
-#define MEMORYD_ARENA_BYTES (5 * MEMORYD_FRAME_MAX)
+#define MEMORYD_ARENA_BYTES  (5 * MEMORYD_FRAME_MAX)
 #define MEMORYD_ARENA_PIECES 4096

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The one table of methods.
  *
  * Dispatch in the broker, call stubs in the client, the lists in PROTOCOL.md and the fuzzer's seeds all expand these
  * rows. Numbers are part of the protocol and never change.
  */
+#pragma once
 
 /* What the broker may have to do for a request: SLOW work runs on a worker thread, and its reply may overtake, or be
  * overtaken by, replies to other requests of the same connection. */
@@ -28,6 +27,7 @@ enum method_grants { GRANTS_NOTHING, GRANTS_HOLDS, GRANTS_RANGE, GRANTS_TOKENS }
  * `Request` and `Reply` are message names of package memoryd.v1; `name` is that of the dispatch function.
  * A packet with more descriptors than `most fds in` is a breach of the protocol.
  */
+/* clang-format off */
 #define MEMORYD_METHODS(X)                                                                                   \
     X( 1, HELLO,             hello,             HelloRequest,      HelloReply,        SESSION_NONE,    0,  1, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X( 2, GOODBYE,           goodbye,           GoodbyeRequest,    Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
@@ -63,20 +63,23 @@ enum method_grants { GRANTS_NOTHING, GRANTS_HOLDS, GRANTS_RANGE, GRANTS_TOKENS }
     X(64, LIST_RESERVATIONS, list_reservations, ListRequest,       ReservationsReply, SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X(65, LIST_NAMES,        list_names,        ListRequest,       NamesReply,        SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X(66, LIST_TOKENS,       list_tokens,       ListRequest,       TokensReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING)
+/* clang-format on */
 
 /* X(id, NAME, name, Message): packets of the broker with sequence 0 */
+/* clang-format off */
 #define MEMORYD_EVENTS(X)                                                                                    \
     X(0x8001, PRESSURE,  pressure,  PressureEvent)                                                           \
     X(0x8002, DISCARDED, discarded, DiscardedEvent)                                                          \
     X(0x8003, NAME,      name,      NameEvent)                                                               \
     X(0x8004, SHUTDOWN,  shutdown,  ShutdownEvent)                                                           \
     X(0x8005, LOST,      lost,      LostEvent)
+/* clang-format on */
 
 enum method {
 #define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants) METHOD_##NAME = id,
     MEMORYD_METHODS(X)
 #undef X
 #define X(id, NAME, name, message) METHOD_EVENT_##NAME = id,
-    MEMORYD_EVENTS(X)
+        MEMORYD_EVENTS(X)
 #undef X
 };

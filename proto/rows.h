@@ -30,6 +30,7 @@
 
 /* X(NAME, name, row, Row, Reply): which listings there are. METHOD_LIST_<NAME> asks for one; `Row` and `Reply` are
  * message names of package memoryd.v1. */
+/* clang-format off */
 #define MEMORYD_LISTINGS(X)                                                               \
     X(NODES,        nodes,        node,        NodeInfo,        NodesReply)                     \
     X(POOLS,        pools,        pool,        PoolInfo,        PoolsReply)                     \
@@ -38,6 +39,7 @@
     X(RESERVATIONS, reservations, reservation, ReservationInfo, ReservationsReply)              \
     X(NAMES,        names,        name,        NameInfo,        NamesReply)                     \
     X(TOKENS,       tokens,       token,       TokenInfo,       TokensReply)
+/* clang-format on */
 
 enum list_kind {
 #define X(NAME, name, row, Row, Reply) LIST_##NAME,
@@ -45,111 +47,111 @@ enum list_kind {
 #undef X
 };
 
-#define MEMORYD_ROW_node(X)                                           \
-    X(NUMBER, node, uint32_t)                                                                   \
-    X(NUMBER, physical, uint32_t)                                                               \
-    X(NUMBER, total, uint64_t)                                                                  \
-    X(NUMBER, capacity, uint64_t)                                                               \
-    X(NUMBER, used, uint64_t)                                                                   \
-    X(NUMBER, has_cpus, bool)                                                                   \
-    X(COUNT, n_distances)                                                                       \
+#define MEMORYD_ROW_node(X)       \
+    X(NUMBER, node, uint32_t)     \
+    X(NUMBER, physical, uint32_t) \
+    X(NUMBER, total, uint64_t)    \
+    X(NUMBER, capacity, uint64_t) \
+    X(NUMBER, used, uint64_t)     \
+    X(NUMBER, has_cpus, bool)     \
+    X(COUNT, n_distances)         \
     X(NUMBERS, distances, uint32_t, MEMORYD_NODES_MAX, n_distances)
 
-#define MEMORYD_ROW_pool(X)                                           \
-    X(TEXT, name, MEMORYD_POOL_NAME_MAX + 1)                                                    \
-    X(COUNT, n_nodes)                                                                           \
-    X(NUMBERS, nodes, uint32_t, MEMORYD_NODES_MAX, n_nodes)                                     \
-    X(NUMBER, pages, uint32_t) /* Pages */                                                      \
-    X(NUMBER, page_size, uint64_t)                                                              \
-    X(NUMBER, granule, uint64_t)                                                                \
-    X(NUMBER, placement, uint32_t) /* Placement */                                              \
-    X(NUMBER, part_size, uint64_t)                                                              \
-    X(COUNT, n_weights)                                                                         \
-    X(NUMBERS, weights, uint32_t, MEMORYD_NODES_MAX, n_weights)                                 \
-    X(NUMBER, lazy, bool)                                                                       \
-    X(NUMBER, declared, bool)                                                                   \
-    X(NUMBER, capacity, uint64_t)                                                               \
-    X(NUMBER, used, uint64_t)                                                                   \
-    X(NUMBER, available, uint64_t)                                                              \
-    X(NUMBER, buffers, uint64_t)                                                                \
-    X(NUMBER, stock, uint64_t)                                                                  \
-    X(NUMBER, stock_buffers, uint64_t)                                                          \
+#define MEMORYD_ROW_pool(X)                                     \
+    X(TEXT, name, MEMORYD_POOL_NAME_MAX + 1)                    \
+    X(COUNT, n_nodes)                                           \
+    X(NUMBERS, nodes, uint32_t, MEMORYD_NODES_MAX, n_nodes)     \
+    X(NUMBER, pages, uint32_t) /* Pages */                      \
+    X(NUMBER, page_size, uint64_t)                              \
+    X(NUMBER, granule, uint64_t)                                \
+    X(NUMBER, placement, uint32_t) /* Placement */              \
+    X(NUMBER, part_size, uint64_t)                              \
+    X(COUNT, n_weights)                                         \
+    X(NUMBERS, weights, uint32_t, MEMORYD_NODES_MAX, n_weights) \
+    X(NUMBER, lazy, bool)                                       \
+    X(NUMBER, declared, bool)                                   \
+    X(NUMBER, capacity, uint64_t)                               \
+    X(NUMBER, used, uint64_t)                                   \
+    X(NUMBER, available, uint64_t)                              \
+    X(NUMBER, buffers, uint64_t)                                \
+    X(NUMBER, stock, uint64_t)                                  \
+    X(NUMBER, stock_buffers, uint64_t)                          \
     X(NUMBER, stock_ready, uint64_t)
 
-#define MEMORYD_ROW_buffer(X)                                         \
-    X(NUMBER, id, uint64_t)                                                                     \
-    X(NUMBER, state, uint32_t) /* BufferState */                                                \
-    X(NUMBER, flags, uint32_t) /* BufferInfo.Flag */                                            \
-    X(RENAMED, size, uint64_t, length)                                                          \
-    X(NUMBER, bytes, uint64_t)                                                                  \
-    X(TEXT, pool, MEMORYD_POOL_NAME_MAX + 1)                                                    \
-    X(NUMBER, pages, uint32_t) /* Pages */                                                      \
-    X(NUMBER, page_size, uint64_t)                                                              \
-    X(NUMBER, placement, uint32_t) /* Placement */                                              \
-    X(COUNT, n_nodes)                                                                           \
-    X(NUMBERS, nodes, uint32_t, MEMORYD_NODES_MAX, n_nodes)                                     \
-    X(NUMBERS, node_bytes, uint64_t, MEMORYD_NODES_MAX, n_nodes)                                \
-    X(NUMBER, huge_bytes, uint64_t)                                                             \
-    X(NUMBER, uid, uid_t)                                                                       \
-    X(NUMBER, charged_uid, uid_t)                                                               \
-    X(NUMBER, pid, pid_t)                                                                       \
-    X(NUMBER, inode, uint64_t)                                                                  \
-    X(NUMBER, address, uint64_t)                                                                \
-    X(NUMBER, created_ms, uint64_t)                                                             \
-    X(NUMBER, detached_ms, uint64_t)                                                            \
-    X(NUMBER, holds, uint32_t)                                                                  \
-    X(NUMBER, names, uint32_t)                                                                  \
-    X(NUMBER, tokens, uint32_t)                                                                 \
-    X(COUNT, n_holders)                                                                         \
-    X(NUMBERS, holders, uint64_t, MEMORYD_HOLDERS_MAX, n_holders)                               \
-    X(NUMBERS, holder_rights, uint32_t, MEMORYD_HOLDERS_MAX, n_holders)                         \
-    X(NUMBERS, holder_claims, uint32_t, MEMORYD_HOLDERS_MAX, n_holders) /* Claim */             \
-    X(NUMBERS, holder_cached, uint32_t, MEMORYD_HOLDERS_MAX, n_holders)                         \
+#define MEMORYD_ROW_buffer(X)                                                       \
+    X(NUMBER, id, uint64_t)                                                         \
+    X(NUMBER, state, uint32_t) /* BufferState */                                    \
+    X(NUMBER, flags, uint32_t) /* BufferInfo.Flag */                                \
+    X(RENAMED, size, uint64_t, length)                                              \
+    X(NUMBER, bytes, uint64_t)                                                      \
+    X(TEXT, pool, MEMORYD_POOL_NAME_MAX + 1)                                        \
+    X(NUMBER, pages, uint32_t) /* Pages */                                          \
+    X(NUMBER, page_size, uint64_t)                                                  \
+    X(NUMBER, placement, uint32_t) /* Placement */                                  \
+    X(COUNT, n_nodes)                                                               \
+    X(NUMBERS, nodes, uint32_t, MEMORYD_NODES_MAX, n_nodes)                         \
+    X(NUMBERS, node_bytes, uint64_t, MEMORYD_NODES_MAX, n_nodes)                    \
+    X(NUMBER, huge_bytes, uint64_t)                                                 \
+    X(NUMBER, uid, uid_t)                                                           \
+    X(NUMBER, charged_uid, uid_t)                                                   \
+    X(NUMBER, pid, pid_t)                                                           \
+    X(NUMBER, inode, uint64_t)                                                      \
+    X(NUMBER, address, uint64_t)                                                    \
+    X(NUMBER, created_ms, uint64_t)                                                 \
+    X(NUMBER, detached_ms, uint64_t)                                                \
+    X(NUMBER, holds, uint32_t)                                                      \
+    X(NUMBER, names, uint32_t)                                                      \
+    X(NUMBER, tokens, uint32_t)                                                     \
+    X(COUNT, n_holders)                                                             \
+    X(NUMBERS, holders, uint64_t, MEMORYD_HOLDERS_MAX, n_holders)                   \
+    X(NUMBERS, holder_rights, uint32_t, MEMORYD_HOLDERS_MAX, n_holders)             \
+    X(NUMBERS, holder_claims, uint32_t, MEMORYD_HOLDERS_MAX, n_holders) /* Claim */ \
+    X(NUMBERS, holder_cached, uint32_t, MEMORYD_HOLDERS_MAX, n_holders)             \
     X(TEXT, name, MEMORYD_NAME_MAX + 16) /* with "uid:N/" where it is another user's */
 
-#define MEMORYD_ROW_session(X)                                        \
-    X(NUMBER, id, uint64_t)                                                                     \
-    X(NUMBER, uid, uid_t)                                                                       \
-    X(NUMBER, gid, gid_t)                                                                       \
-    X(NUMBER, pid, pid_t)                                                                       \
-    X(TEXT, program, MEMORYD_PROGRAM_MAX + 1)                                                   \
-    X(NUMBER, connected, bool)                                                                  \
-    X(NUMBER, created_ms, uint64_t)                                                             \
-    X(NUMBER, bytes, uint64_t)                                                                  \
-    X(NUMBER, holds, uint32_t)                                                                  \
-    X(NUMBER, tokens, uint32_t)                                                                 \
-    X(NUMBER, reservations, uint32_t)                                                           \
-    X(NUMBER, fds_in_flight, uint32_t)                                                          \
+#define MEMORYD_ROW_session(X)                \
+    X(NUMBER, id, uint64_t)                   \
+    X(NUMBER, uid, uid_t)                     \
+    X(NUMBER, gid, gid_t)                     \
+    X(NUMBER, pid, pid_t)                     \
+    X(TEXT, program, MEMORYD_PROGRAM_MAX + 1) \
+    X(NUMBER, connected, bool)                \
+    X(NUMBER, created_ms, uint64_t)           \
+    X(NUMBER, bytes, uint64_t)                \
+    X(NUMBER, holds, uint32_t)                \
+    X(NUMBER, tokens, uint32_t)               \
+    X(NUMBER, reservations, uint32_t)         \
+    X(NUMBER, fds_in_flight, uint32_t)        \
     X(NUMBER, queued_bytes, uint32_t)
 
-#define MEMORYD_ROW_reservation(X)                                    \
-    X(NUMBER, id, uint64_t)                                                                     \
-    X(NUMBER, session, uint64_t)                                                                \
-    X(NUMBER, address, uint64_t)                                                                \
-    X(RENAMED, size, uint64_t, length)                                                          \
-    X(NUMBER, buffers, uint32_t)                                                                \
+#define MEMORYD_ROW_reservation(X)     \
+    X(NUMBER, id, uint64_t)            \
+    X(NUMBER, session, uint64_t)       \
+    X(NUMBER, address, uint64_t)       \
+    X(RENAMED, size, uint64_t, length) \
+    X(NUMBER, buffers, uint32_t)       \
     X(NUMBER, uid, uid_t)
 
-#define MEMORYD_ROW_name(X)                                           \
-    X(TEXT, name, MEMORYD_NAME_MAX + 1)                                                         \
-    X(NUMBER, uid, uid_t)                                                                       \
-    X(NUMBER, buffer, uint64_t)                                                                 \
-    X(NUMBER, policy, uint32_t) /* NamePolicy */                                                \
-    X(NUMBER, keep_ms, uint64_t)                                                                \
-    X(RENAMED, group, uint32_t, group_rights)                                                   \
-    X(NUMBER, gid, gid_t)                                                                       \
-    X(RENAMED, others, uint32_t, other_rights)                                                  \
+#define MEMORYD_ROW_name(X)                      \
+    X(TEXT, name, MEMORYD_NAME_MAX + 1)          \
+    X(NUMBER, uid, uid_t)                        \
+    X(NUMBER, buffer, uint64_t)                  \
+    X(NUMBER, policy, uint32_t) /* NamePolicy */ \
+    X(NUMBER, keep_ms, uint64_t)                 \
+    X(RENAMED, group, uint32_t, group_rights)    \
+    X(NUMBER, gid, gid_t)                        \
+    X(RENAMED, others, uint32_t, other_rights)   \
     X(NUMBER, session, uint64_t)
 
-#define MEMORYD_ROW_token(X)                                          \
-    X(NUMBER, serial, uint64_t)                                                                 \
-    X(NUMBER, buffer, uint64_t)                                                                 \
-    X(NUMBER, rights, uint32_t)                                                                 \
-    X(NUMBER, flags, uint32_t) /* ShareRequest.Flag */                                          \
-    X(NUMBER, uid, uid_t)                                                                       \
-    X(NUMBER, gid, gid_t)                                                                       \
-    X(NUMBER, pid, pid_t)                                                                       \
-    X(NUMBER, uses_left, uint32_t)                                                              \
-    X(NUMBER, expires_ms, uint64_t)                                                             \
-    X(NUMBER, maker_uid, uid_t)                                                                 \
+#define MEMORYD_ROW_token(X)                           \
+    X(NUMBER, serial, uint64_t)                        \
+    X(NUMBER, buffer, uint64_t)                        \
+    X(NUMBER, rights, uint32_t)                        \
+    X(NUMBER, flags, uint32_t) /* ShareRequest.Flag */ \
+    X(NUMBER, uid, uid_t)                              \
+    X(NUMBER, gid, gid_t)                              \
+    X(NUMBER, pid, pid_t)                              \
+    X(NUMBER, uses_left, uint32_t)                     \
+    X(NUMBER, expires_ms, uint64_t)                    \
+    X(NUMBER, maker_uid, uid_t)                        \
     X(NUMBER, session, uint64_t)

@@ -65,13 +65,13 @@
 
 static const struct schema_method methods[] = {
 #define X(id, NAME, name, Request, Reply, session, in, out, cost, repeat, grants) \
-    { id, #name, DESCRIPTOR(Request), DESCRIPTOR(Reply), session, in, out, cost, repeat, grants },
+    {id, #name, DESCRIPTOR(Request), DESCRIPTOR(Reply), session, in, out, cost, repeat, grants},
     MEMORYD_METHODS(X)
 #undef X
 };
 
 static const struct schema_event events[] = {
-#define X(id, NAME, name, Message) { id, #name, DESCRIPTOR(Message) },
+#define X(id, NAME, name, Message) {id, #name, DESCRIPTOR(Message)},
     MEMORYD_EVENTS(X)
 #undef X
 };

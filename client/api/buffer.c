@@ -22,8 +22,8 @@ static int check_alloc(const struct memclient_alloc_options *o, size_t n)
         return fail_with(EINVAL, "%u is no placement", o->placement);
     if (o->alignment && !is_power_of_two(o->alignment))
         return fail_with(EINVAL, "the alignment is no power of two");
-    if (o->flags & ~(unsigned)(MEMCLIENT_PUBLISHABLE | MEMCLIENT_NO_ADDRESS | MEMCLIENT_NO_DESCRIPTOR |
-                               MEMCLIENT_SHARED_SOON))
+    if (o->flags &
+        ~(unsigned)(MEMCLIENT_PUBLISHABLE | MEMCLIENT_NO_ADDRESS | MEMCLIENT_NO_DESCRIPTOR | MEMCLIENT_SHARED_SOON))
         return fail_with(EINVAL, "flags: 0x%x has bits that no allocation has", o->flags);
     if (o->address && o->flags & MEMCLIENT_NO_ADDRESS)
         return fail_with(EINVAL, "an address is wanted and MEMCLIENT_NO_ADDRESS is set");
@@ -52,13 +52,13 @@ int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
     return r ? r : buffer_alloc(ctx, &spec, bufs);
 }
 
-int memclient_alloc(struct memclient *ctx, uint64_t size,
-                    const struct memclient_alloc_options *options, struct memclient_buffer **buf)
+int memclient_alloc(struct memclient *ctx, uint64_t size, const struct memclient_alloc_options *options,
+                    struct memclient_buffer **buf)
 {
     return memclient_alloc_many(ctx, 1, &size, options, buf);
 }
 
-/* ---- handles -------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 struct memclient_buffer *memclient_buffer_ref(struct memclient_buffer *buf)
 {
@@ -153,7 +153,7 @@ int memclient_buffer_info(struct memclient_buffer *buf, struct memclient_buffer_
     return r ? r : write_output(info, &filled, sizeof(filled));
 }
 
-/* ---- what is done to one -------------------------------------------------------------------- */
+/* ---- what is done to one ----------------------------------------------------------------------------------------- */
 
 int memclient_publish(struct memclient_buffer *buf, unsigned flags)
 {

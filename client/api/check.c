@@ -81,8 +81,7 @@ int check_name(const char *name)
     return 0;
 }
 
-int check_name_options(const struct memclient_name_options *from,
-                       struct memclient_name_options *options)
+int check_name_options(const struct memclient_name_options *from, struct memclient_name_options *options)
 {
     const unsigned rights = MEMCLIENT_READ | MEMCLIENT_WRITE | MEMCLIENT_SHARE;
     int r;

@@ -26,5 +26,4 @@ int check_rights(unsigned rights, unsigned allowed, const char *what);
 int check_access(unsigned access);
 /* 1-255 bytes of UTF-8 without control characters */
 int check_name(const char *name);
-int check_name_options(const struct memclient_name_options *from,
-                       struct memclient_name_options *options);
+int check_name_options(const struct memclient_name_options *from, struct memclient_name_options *options);

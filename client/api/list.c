@@ -3,7 +3,7 @@
 #include "api/check.h"
 #include "core/context.h"
 
-/* ---- listings ------------------------------------------------------------------------------- */
+/* ---- listings ---------------------------------------------------------------------------------------------------- */
 
 static int list_pages(struct memclient *ctx, struct rpc_listing *listing)
 {
@@ -45,19 +45,19 @@ LISTING(reservations, LIST_RESERVATIONS, memclient_reservation_info)
 LISTING(names, LIST_NAMES, memclient_name)
 LISTING(tokens, LIST_TOKENS, memclient_token_info)
 
-/* ---- status --------------------------------------------------------------------------------- */
+/* ---- status ------------------------------------------------------------------------------------------------------ */
 
 /* A request to the broker whose reply is one struct. */
-#define QUESTION(name, type, output)                                 \
-    int memclient_##name(struct memclient *ctx, struct type *output) \
-    {                                                                \
-        struct type filled;                                          \
-        int r = check_output(output, #output);                       \
-                                                                     \
-        if (!r)                                                      \
-            r = check_context(&ctx);                                 \
-        if (!r)                                                      \
-            r = rpc_##name(context_route(ctx), &filled);             \
+#define QUESTION(name, type, output)                                  \
+    int memclient_##name(struct memclient *ctx, struct type *output)  \
+    {                                                                 \
+        struct type filled;                                           \
+        int r = check_output(output, #output);                        \
+                                                                      \
+        if (!r)                                                       \
+            r = check_context(&ctx);                                  \
+        if (!r)                                                       \
+            r = rpc_##name(context_route(ctx), &filled);              \
         return r ? r : write_output(output, &filled, sizeof(filled)); \
     }
 
@@ -72,12 +72,12 @@ int memclient_upgrade(struct memclient *ctx)
     return r ? r : rpc_upgrade(context_route(ctx));
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 int memclient_subscribe(struct memclient *ctx, unsigned mask)
 {
-    const unsigned all = MEMCLIENT_EVENT_PRESSURE | MEMCLIENT_EVENT_DISCARDED |
-                         MEMCLIENT_EVENT_NAME | MEMCLIENT_EVENT_SHUTDOWN | MEMCLIENT_EVENT_LOST;
+    const unsigned all = MEMCLIENT_EVENT_PRESSURE | MEMCLIENT_EVENT_DISCARDED | MEMCLIENT_EVENT_NAME |
+                         MEMCLIENT_EVENT_SHUTDOWN | MEMCLIENT_EVENT_LOST;
     int r = check_context(&ctx);
 
     if (r)

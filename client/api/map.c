@@ -60,9 +60,8 @@ static int check_map(struct memclient_map_options *options, const struct memclie
         r = check_options(options, sizeof(*options), from, "map options");
     if (!r)
         r = check_access(options->access);
-    if (!r && options->flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME |
-                                           MEMCLIENT_MAP_UNRESERVED | MEMCLIENT_MAP_ALONE |
-                                           MEMCLIENT_MAP_OWN_IN_CHILD | MEMCLIENT_MAP_SPARSE))
+    if (!r && options->flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME | MEMCLIENT_MAP_UNRESERVED |
+                                           MEMCLIENT_MAP_ALONE | MEMCLIENT_MAP_OWN_IN_CHILD | MEMCLIENT_MAP_SPARSE))
         r = fail_with(EINVAL, "flags: 0x%x has bits that no mapping has", options->flags);
     if (!r && options->address && options->flags & MEMCLIENT_MAP_ANYWHERE)
         r = fail_with(EINVAL, "an address was given, and a flag for choosing another");
@@ -71,8 +70,7 @@ static int check_map(struct memclient_map_options *options, const struct memclie
     return r;
 }
 
-int memclient_map(struct memclient_buffer *buf, const struct memclient_map_options *from,
-                  void **address)
+int memclient_map(struct memclient_buffer *buf, const struct memclient_map_options *from, void **address)
 {
     struct memclient_map_options options;
     int r;

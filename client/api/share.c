@@ -11,7 +11,7 @@
 /* the rights of functions that open */
 #define OPEN_RIGHTS (ALL_RIGHTS | MEMCLIENT_ACCEPT_FOREIGN)
 
-/* ---- descriptors ---------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
 int memclient_export_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
 {
@@ -48,13 +48,12 @@ int memclient_adopt_fd(struct memclient *ctx, int fd, struct memclient_buffer **
     return open_fd(ctx, share_adopt, fd, buf);
 }
 
-/* ---- tokens --------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
-static int check_share(const struct memclient_share_options *from,
-                       struct memclient_share_options *options)
+static int check_share(const struct memclient_share_options *from, struct memclient_share_options *options)
 {
-    const unsigned flags = MEMCLIENT_TOKEN_KEEPING | MEMCLIENT_TOKEN_ONLY_UID |
-                           MEMCLIENT_TOKEN_ONLY_GID | MEMCLIENT_TOKEN_ONLY_PID;
+    const unsigned flags =
+        MEMCLIENT_TOKEN_KEEPING | MEMCLIENT_TOKEN_ONLY_UID | MEMCLIENT_TOKEN_ONLY_GID | MEMCLIENT_TOKEN_ONLY_PID;
     int r;
 
     r = check_options(options, sizeof(*options), from, "share options");
@@ -69,8 +68,7 @@ static int check_share(const struct memclient_share_options *from,
     return 0;
 }
 
-int memclient_share_many(size_t n, struct memclient_buffer *const *bufs,
-                         const struct memclient_share_options *from,
+int memclient_share_many(size_t n, struct memclient_buffer *const *bufs, const struct memclient_share_options *from,
                          struct memclient_token *tokens, int *results)
 {
     struct memclient_share_options options;
@@ -100,8 +98,8 @@ int memclient_share(struct memclient_buffer *buf, const struct memclient_share_o
     return r ? r : result;
 }
 
-int memclient_open_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens,
-                          unsigned rights, struct memclient_buffer **bufs, int *results)
+int memclient_open_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
+                          struct memclient_buffer **bufs, int *results)
 {
     int r;
 
@@ -117,8 +115,8 @@ int memclient_open_tokens(struct memclient *ctx, size_t n, const struct memclien
     return r ? r : share_open_tokens(ctx, n, tokens, rights, bufs, results);
 }
 
-int memclient_open_token(struct memclient *ctx, const struct memclient_token *token,
-                         unsigned rights, struct memclient_buffer **bufp)
+int memclient_open_token(struct memclient *ctx, const struct memclient_token *token, unsigned rights,
+                         struct memclient_buffer **bufp)
 {
     struct memclient_buffer *buf = NULL;
     int result = 0;
@@ -158,8 +156,7 @@ int memclient_revoke_all(struct memclient_buffer *buf)
     return r ? r : share_revoke_all(buf);
 }
 
-void memclient_token_format(const struct memclient_token *token,
-                            char text[MEMCLIENT_TOKEN_TEXT + 1])
+void memclient_token_format(const struct memclient_token *token, char text[MEMCLIENT_TOKEN_TEXT + 1])
 {
     bytes_to_hex(token->bytes, sizeof(token->bytes), text);
 }
@@ -175,10 +172,9 @@ int memclient_token_parse(const char *text, struct memclient_token *token)
     return r;
 }
 
-/* ---- names and ids -------------------------------------------------------------------------- */
+/* ---- names and ids ----------------------------------------------------------------------------------------------- */
 
-int memclient_name_bind(struct memclient_buffer *buf, const char *name,
-                        const struct memclient_name_options *from)
+int memclient_name_bind(struct memclient_buffer *buf, const char *name, const struct memclient_name_options *from)
 {
     struct memclient_name_options options;
     int r;
@@ -211,8 +207,7 @@ static int open_by(struct memclient *ctx, const struct lookup_spec *spec, struct
     return r ? r : share_lookup(ctx, spec, buf);
 }
 
-int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights,
-                        struct memclient_buffer **buf)
+int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights, struct memclient_buffer **buf)
 {
     int r = check_name(name);
 
@@ -229,8 +224,7 @@ int memclient_claim_name(struct memclient *ctx, const char *name, unsigned right
     return r ? r : open_by(ctx, &(struct lookup_spec){.name = name, .rights = rights, .claim = claim}, buf);
 }
 
-int memclient_open_id(struct memclient *ctx, uint64_t id, unsigned rights,
-                      struct memclient_buffer **buf)
+int memclient_open_id(struct memclient *ctx, uint64_t id, unsigned rights, struct memclient_buffer **buf)
 {
     return id ? open_by(ctx, &(struct lookup_spec){.id = id, .rights = rights}, buf)
               : fail_with(EINVAL, "0 is no buffer's id");

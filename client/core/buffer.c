@@ -19,7 +19,7 @@ static void buffer_learn(struct memclient_buffer *buf, const struct rpc_opened_i
         buffer_set_address(buf, item->address);
 }
 
-/* ---- the cache of descriptors --------------------------------------------------------------- */
+/* ---- the cache of descriptors ------------------------------------------------------------------------------------ */
 
 void buffer_drop_fd(struct memclient_buffer *buf)
 {
@@ -104,7 +104,7 @@ int buffer_cached_fd(struct memclient_buffer *buf, bool writable)
     return buf->fd;
 }
 
-/* ---- adopting ------------------------------------------------------------------------------- */
+/* ---- adopting ---------------------------------------------------------------------------------------------------- */
 
 static struct memclient_buffer *buffer_find(struct memclient *ctx, uint64_t id)
 {
@@ -122,8 +122,7 @@ static void buffer_leave_table(struct memclient_buffer *buf)
     buf->in_table = false;
 }
 
-static struct memclient_buffer *buffer_new(struct memclient *ctx,
-                                           const struct rpc_opened_item *item, uint32_t broker)
+static struct memclient_buffer *buffer_new(struct memclient *ctx, const struct rpc_opened_item *item, uint32_t broker)
 {
     struct memclient_buffer *buf = calloc(1, sizeof(*buf));
 
@@ -145,8 +144,8 @@ static struct memclient_buffer *buffer_new(struct memclient *ctx,
 
 /* With the lock. `spare` is used if the context has no handle of it in this generation. */
 static struct memclient_buffer *buffer_adopt_one(struct memclient *ctx, unsigned generation,
-                                          struct rpc_opened_item *item, bool writable_fd,
-                                          uint32_t changes, struct memclient_buffer **spare)
+                                                 struct rpc_opened_item *item, bool writable_fd, uint32_t changes,
+                                                 struct memclient_buffer **spare)
 {
     struct memclient_buffer *buf = buffer_find(ctx, item->id);
 
@@ -202,12 +201,12 @@ int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable
         pthread_mutex_lock(&ctx->lock);
         for (unsigned i = 0; i < opened->n; i++) {
             struct rpc_opened_item *item = &opened->items[i];
-            bool writable = (item->rights & MEMCLIENT_WRITE) &&
-                            !(item->flags & MEMCLIENT_BUFFER_PUBLISHED) && writable_fds;
+            bool writable =
+                (item->rights & MEMCLIENT_WRITE) && !(item->flags & MEMCLIENT_BUFFER_PUBLISHED) && writable_fds;
 
             bufs[i] = item->status ? NULL
                                    : buffer_adopt_one(ctx, opened->channel->generation, item, writable,
-                                               opened->changes[item->id % HOLD_CACHE_CHANGES], &spares[i]);
+                                                      opened->changes[item->id % HOLD_CACHE_CHANGES], &spares[i]);
         }
         pthread_mutex_unlock(&ctx->lock);
     }
@@ -220,7 +219,7 @@ int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable
     return enough ? 0 : fail_with(ENOMEM, "no memory for a handle");
 }
 
-/* ---- counting ------------------------------------------------------------------------------- */
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 struct memclient_buffer *buffer_ref(struct memclient_buffer *buf)
 {
@@ -237,8 +236,7 @@ static bool buffer_drop_reference(struct memclient_buffer *buf, struct channel *
 
     /* the last reference is dropped under the lock, since the table could hand out another */
     while (refs > 1)
-        if (__atomic_compare_exchange_n(&buf->refs, &refs, refs - 1, true, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&buf->refs, &refs, refs - 1, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             return false;
 
     pthread_mutex_lock(&ctx->lock);
@@ -310,7 +308,7 @@ struct memclient_buffer *buffer_unref(struct memclient_buffer *buf)
     return NULL;
 }
 
-/* ---- the hold ------------------------------------------------------------------------------- */
+/* ---- the hold ---------------------------------------------------------------------------------------------------- */
 
 /* The buffer is not held in the channel's session: tries to import its cached descriptor. */
 static int buffer_hold_anew(struct memclient_buffer *buf, struct channel *channel, uint64_t deadline)
@@ -325,9 +323,10 @@ static int buffer_hold_anew(struct memclient_buffer *buf, struct channel *channe
         fd = fcntl(buf->fd, F_DUPFD_CLOEXEC, 3);
     pthread_mutex_unlock(&ctx->lock);
     if (fd < 0)
-        return fail_with(ESTALE, "buffer #%llu was opened in a session that has ended (with its connection, or "
-                            "before a fork); open it again",
-                    ULL(buf->id));
+        return fail_with(ESTALE,
+                         "buffer #%llu was opened in a session that has ended (with its connection, or "
+                         "before a fork); open it again",
+                         ULL(buf->id));
     r = rpc_import(rpc_route_of(channel, deadline), fd, &opened);
     if (r == -EREMOTE)
         return fail_with(ESTALE, "buffer #%llu is of a broker that has ended", ULL(buf->id));
@@ -424,8 +423,7 @@ int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadli
 
     if (buffer_has_cached_fd(buf, writable))
         return 0;
-    r = buffer_export(buf, writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ, deadline,
-                      &fd);
+    r = buffer_export(buf, writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ, deadline, &fd);
     if (r && writable && fail_status() == STATUS_PUBLISHED) {
         buffer_set_published(buf, 0);
         writable = false;

@@ -29,7 +29,7 @@ struct memclient_buffer {
     uint64_t size;
     uint64_t bytes;
     uint64_t granule;
-    uint32_t broker; /* whose id it is */
+    uint32_t broker;      /* whose id it is */
     uint64_t to_prefault; /* atomic: bytes whose pages are entered when they are mapped; core/prefault.c */
 
     /* under the context's lock; the first three are read without it, atomically */
@@ -40,7 +40,7 @@ struct memclient_buffer {
     uint64_t holds; /* that the session of that generation has */
     bool keeps_out; /* one of them keeps other sessions out, which may wait for its end */
     bool in_table;
-    int fd; /* or -1 */
+    int fd;               /* or -1 */
     struct file_id fd_id; /* tells whether the program has closed it */
     bool fd_writable;
     bool fd_kept; /* in the context's other list */

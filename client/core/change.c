@@ -40,7 +40,7 @@ static void cut_deinit(struct cut *cut)
     }
 }
 
-/* ---- which mappings are meant --------------------------------------------------------------- */
+/* ---- which mappings are meant ------------------------------------------------------------------------------------ */
 
 /* How badly the mapping fits a call about [at, end): the less the better. */
 static unsigned cut_misfit(const struct mapping *m, uint64_t at, uint64_t end)
@@ -204,7 +204,7 @@ static int cut_begin(struct memclient *ctx, struct cut *cut)
 
 #define FOR_EACH_CUT(m, cut) for (struct mapping *m = (cut)->chosen; m; m = m->taken)
 
-/* ---- access --------------------------------------------------------------------------------- */
+/* ---- access ------------------------------------------------------------------------------------------------------ */
 
 /* With the space's lock: -1 and errno, or 0. */
 static int change_protect_pages(const struct mapping *m)
@@ -234,8 +234,7 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
 
     if (r)
         return r;
-    FOR_EACH_CUT(m, &cut)
-    {
+    FOR_EACH_CUT(m, &cut) {
         m->former = m->access;
         m->access = change_full_access(m, access);
         if (change_protect_pages(m) < 0) {
@@ -246,8 +245,7 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
     }
     /* all or nothing: undo what the kernel did before it refused */
     if (r)
-        FOR_EACH_CUT(m, &cut)
-        {
+        FOR_EACH_CUT(m, &cut) {
             m->access = m->former;
             (void)change_protect_pages(m);
             if (m == refused)
@@ -257,7 +255,7 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
     return r;
 }
 
-/* ---- children ------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 {
@@ -266,8 +264,7 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
 
     if (r)
         return r;
-    FOR_EACH_CUT(m, &cut)
-    {
+    FOR_EACH_CUT(m, &cut) {
         bool before = m->dont_copy;
 
         m->dont_copy = true;
@@ -281,7 +278,7 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
     return r;
 }
 
-/* ---- unmapping ------------------------------------------------------------------------------ */
+/* ---- unmapping --------------------------------------------------------------------------------------------------- */
 
 /* With the space's lock: pages that other mappings still show get what those want. */
 static void change_lower_pages(const struct mapping *m, const struct span *span)
@@ -355,7 +352,7 @@ int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)
     return r;
 }
 
-/* ---- the end of a context -------------------------------------------------------------------- */
+/* ---- the end of a context ---------------------------------------------------------------------------------------- */
 
 void map_drop_context(struct memclient *ctx)
 {
@@ -372,8 +369,7 @@ void map_drop_context(struct memclient *ctx)
     }
     pthread_mutex_lock(&ctx->lock);
     while ((link = list_pop(&ctx->reservations))) {
-        struct memclient_reservation *res =
-            container_of(link, struct memclient_reservation, in_context);
+        struct memclient_reservation *res = container_of(link, struct memclient_reservation, in_context);
 
         (void)range_index_remove(&process_space.reserved, res->start);
         map_give_up_pages(res->start, res->size);

@@ -86,7 +86,7 @@ uint64_t context_deadline(const struct memclient *ctx)
     return deadline_after_ms(ctx->deadline_ms);
 }
 
-/* ---- connecting ----------------------------------------------------------------------------- */
+/* ---- connecting -------------------------------------------------------------------------------------------------- */
 
 /* So often in a row may a connection be lost before HELLO is answered. */
 #define HELLOS_MAX 8
@@ -141,7 +141,7 @@ static void context_drop_pending(struct memclient *ctx)
 
 /* Without the lock, by the one thread that set `connecting`. */
 static int context_connect_now(struct memclient *ctx, uint64_t deadline, struct connected *connected,
-                       struct rpc_session *session)
+                               struct rpc_session *session)
 {
     int r;
 

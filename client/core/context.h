@@ -59,7 +59,7 @@ struct memclient {
     struct memclient_buffer *buffers; /* hash by id */
     struct list fds;                  /* buffers with a cached descriptor, the least recently used first */
     unsigned n_fds;
-    struct list kept_fds;             /* those whose descriptor is not pushed out: core/own.c */
+    struct list kept_fds; /* those whose descriptor is not pushed out: core/own.c */
     unsigned n_kept_fds;
     struct list reservations;
     struct token_cache tokens;

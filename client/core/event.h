@@ -22,9 +22,9 @@ struct events {
     unsigned n;
     bool lost;
     bool connected; /* there is a connection by which they come */
-    unsigned mask; /* what is subscribed to */
-    int epoll;     /* or -1 */
-    int signal;    /* the eventfd, or -1 */
+    unsigned mask;  /* what is subscribed to */
+    int epoll;      /* or -1 */
+    int signal;     /* the eventfd, or -1 */
 };
 
 void events_init(struct events *events);

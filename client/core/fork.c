@@ -19,8 +19,7 @@ static void fork_prepare(void)
 {
     pthread_mutex_lock(&contexts_lock);
     space_lock();
-    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
-    {
+    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts) {
         pthread_mutex_lock(&ctx->lock);
         if (ctx->channel)
             pthread_mutex_lock(&ctx->channel->lock);
@@ -33,8 +32,7 @@ static void fork_prepare(void)
 static void fork_in_parent(void)
 {
     hold_cache_forked();
-    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
-    {
+    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts) {
         if (ctx->pending_channel)
             pthread_mutex_unlock(&ctx->pending_channel->lock);
         if (ctx->channel)
@@ -88,8 +86,7 @@ static void fork_in_child(void)
 
     hold_cache_forked();
     map_own_in_child();
-    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts)
-    {
+    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts) {
         fork_inherit(ctx, ctx->channel);
         fork_inherit(ctx, ctx->pending_channel);
         ctx->channel = NULL;

@@ -19,7 +19,7 @@ static unsigned n_cached;
 static uint64_t bytes_cached;
 static unsigned forks;
 
-/* ---- the option ----------------------------------------------------------------------------------------- */
+/* ---- the option -------------------------------------------------------------------------------------------------- */
 
 static uint64_t most_bytes;
 
@@ -63,7 +63,7 @@ static bool hold_cache_count_in(const struct memclient_buffer *buf)
     return false;
 }
 
-/* ---- slots ---------------------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
 
 /* With the context's lock: the cache of the buffer's session, or NULL. */
 static struct hold_cache *hold_cache_of(const struct memclient_buffer *buf)
@@ -161,15 +161,14 @@ void hold_cache_let_out(struct memclient_buffer *buf, bool descriptor)
     pthread_mutex_unlock(&buf->ctx->lock);
 }
 
-/* ---- putting and taking --------------------------------------------------------------------------------- */
+/* ---- putting and taking ------------------------------------------------------------------------------------------ */
 
 /* With both locks: does the buffer have one user, and that one mapping at most? */
 static bool hold_cache_has_one_user(const struct memclient_buffer *buf)
 {
     unsigned n = 0;
 
-    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
-    {
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer) {
         if (m->is_copy || m->own_in_child)
             return false;
         n++;
@@ -242,8 +241,7 @@ int hold_cache_put(struct memclient_buffer *buf)
 /* With the space's lock: no longer withholds the mappings from children. */
 static void hold_cache_give_to_children(struct memclient_buffer *buf)
 {
-    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
-    {
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer) {
         m->dont_copy = false;
         (void)madvise((void *)(uintptr_t)m->start, (size_t)m->size, MADV_DOFORK);
     }
@@ -277,19 +275,18 @@ bool hold_cache_is_lost(struct memclient_buffer *buf)
 
     pthread_mutex_lock(&buf->ctx->lock);
     cache = hold_cache_of(buf);
-    is_lost = buf->cached.slot < 0 ? buf->cached.lost
-                                   : !cache || __atomic_load_n(&cache->slots[buf->cached.slot].state,
-                                                               __ATOMIC_RELAXED) != HOLD_CACHED;
+    is_lost = buf->cached.slot < 0
+                  ? buf->cached.lost
+                  : !cache || __atomic_load_n(&cache->slots[buf->cached.slot].state, __ATOMIC_RELAXED) != HOLD_CACHED;
     pthread_mutex_unlock(&buf->ctx->lock);
     return is_lost;
 }
 
-/* ---- around a fork -------------------------------------------------------------------------------------- */
+/* ---- around a fork ----------------------------------------------------------------------------------------------- */
 
 static bool hold_cache_is_for_children(const struct memclient_buffer *buf)
 {
-    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
-    {
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer) {
         if (!m->dont_copy && !m->is_copy)
             return true;
     }
@@ -299,8 +296,7 @@ static bool hold_cache_is_for_children(const struct memclient_buffer *buf)
 /* Withholds the mappings from children, but for pages that other mappings show as well. */
 static void hold_cache_withhold(struct memclient_buffer *buf)
 {
-    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
-    {
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer) {
         if (m->dont_copy)
             continue;
         m->dont_copy = true;

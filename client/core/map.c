@@ -17,25 +17,25 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-static int map_check_range(const struct memclient_buffer *buf,
-                       const struct memclient_map_options *options, struct map_request *request)
+static int map_check_range(const struct memclient_buffer *buf, const struct memclient_map_options *options,
+                           struct map_request *request)
 {
     request->offset = options->offset;
     request->length = options->length;
     request->address = (uintptr_t)options->address;
     request->flags = options->flags;
     if (request->offset >= buf->bytes)
-        return fail_with(EOVERFLOW, "offset %llu is not inside the buffer's %llu bytes",
-                    ULL(request->offset), ULL(buf->bytes));
+        return fail_with(EOVERFLOW, "offset %llu is not inside the buffer's %llu bytes", ULL(request->offset),
+                         ULL(buf->bytes));
     if (!request->length)
         request->length = buf->bytes - request->offset;
     if (!is_aligned(request->offset, buf->granule) || !is_aligned(request->length, buf->granule) ||
         !is_aligned(request->address, buf->granule))
         return fail_with(EINVAL, "offset, length and address must be multiples of the granule, %llu bytes",
-                    ULL(buf->granule));
+                         ULL(buf->granule));
     if (!range_in_bounds(request->offset, request->length, buf->bytes))
         return fail_with(EOVERFLOW, "%llu bytes from offset %llu go beyond the buffer's %llu bytes",
-                    ULL(request->length), ULL(request->offset), ULL(buf->bytes));
+                         ULL(request->length), ULL(request->offset), ULL(buf->bytes));
     if (request->address > UINTPTR_MAX - request->length)
         return fail_with(EOVERFLOW, "the range goes beyond the end of all addresses");
     return 0;
@@ -62,9 +62,8 @@ static int map_errno(const struct memclient_buffer *buf, const struct target *ta
     char text[128];
 
     if (errno == EEXIST)
-        return fail_with(EADDRINUSE,
-                    "0x%llx, the home of buffer #%llu: something of this process is there already",
-                    ULL(target->address), ULL(buf->id));
+        return fail_with(EADDRINUSE, "0x%llx, the home of buffer #%llu: something of this process is there already",
+                         ULL(target->address), ULL(buf->id));
     if (errno == ENOMEM)
         return fail_with(ENOMEM,
                          "the kernel maps no more here: too many mappings (vm.max_map_count) or addresses (ulimit -v); "
@@ -129,8 +128,7 @@ static bool map_find_source(struct memclient_buffer *buf, const struct map_reque
         return true;
     if (target->address && !space_is_free(&process_space, target->address, request->length))
         return map_is_there(request, target->address, writable);
-    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer)
-    {
+    list_for_each_entry(m, &buf->mappings, struct mapping, in_buffer) {
         if (m->writable == writable && m->by_writer == writable && !m->is_copy &&
             range_contains((struct range){m->offset, m->size}, request->offset)) {
             from->mapping = m;
@@ -142,8 +140,8 @@ static bool map_find_source(struct memclient_buffer *buf, const struct map_reque
 
 static void *map_descriptor(int fd, const struct map_request *request, const struct target *target)
 {
-    void *at = mmap((void *)(uintptr_t)target->address, (size_t)request->length,
-                    map_prot(request->access), MAP_SHARED | target->flags, fd, (off_t)request->offset);
+    void *at = mmap((void *)(uintptr_t)target->address, (size_t)request->length, map_prot(request->access),
+                    MAP_SHARED | target->flags, fd, (off_t)request->offset);
 
     /* where MAP_FIXED_NOREPLACE is not known (valgrind) the address is a mere hint */
     if (at != MAP_FAILED && target->address && (uintptr_t)at != target->address) {
@@ -380,15 +378,14 @@ static int map_try(struct memclient_buffer *buf, const struct map_request *reque
         if (r == -EADDRINUSE && request->flags & MEMCLIENT_MAP_ANYWHERE) {
             target = (struct target){0};
             r = map_find_source(buf, request, &target, writable, &from) ? map_at(buf, &from, request, &target, mapping)
-                                                                    : MAP_NEEDS_FD;
+                                                                        : MAP_NEEDS_FD;
         }
     }
     pthread_mutex_unlock(&buf->ctx->lock);
     return r;
 }
 
-int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options,
-               void **address)
+int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options, void **address)
 {
     uint64_t deadline = context_deadline(buf->ctx);
     struct mapping *mapping;

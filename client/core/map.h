@@ -23,13 +23,12 @@ struct memclient_reservation {
     uint64_t size;
     struct list in_context;
     struct memclient *ctx;
-    uint64_t id; /* 0 = of this process only */
+    uint64_t id;     /* 0 = of this process only */
     uint32_t broker; /* whose id it is */
     unsigned generation;
 };
 
-int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options,
-               void **address);
+int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options *options, void **address);
 /* core/map_many.c: n buffers, 64 at most, all or none. */
 int map_buffers(unsigned n, struct memclient_buffer *const *bufs, const struct memclient_map_options *options,
                 void **addresses);

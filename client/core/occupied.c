@@ -40,8 +40,7 @@ static void stretches_add_all(struct memclient *ctx, struct stretches *all)
     for (struct mapping *m = space_first(&process_space); m; m = space_next(m))
         if (m->buffer->ctx == ctx)
             stretches_add(all, m->start, m->size, m->buffer->broker);
-    list_for_each_entry(res, &ctx->reservations, struct memclient_reservation, in_context)
-    {
+    list_for_each_entry(res, &ctx->reservations, struct memclient_reservation, in_context) {
         if (res->id)
             stretches_add(all, res->start, res->size, res->broker);
     }

@@ -23,7 +23,7 @@
 /* Closing waits no longer than that for the broker. */
 #define GOODBYE_MS 1000
 
-/* ---- closing -------------------------------------------------------------------------------- */
+/* ---- closing ----------------------------------------------------------------------------------------------------- */
 
 void context_close(struct memclient *ctx)
 {
@@ -66,7 +66,7 @@ static void context_abandon(struct memclient *ctx)
     channel_unref(channel);
 }
 
-/* ---- dlclose() ------------------------------------------------------------------------------ */
+/* ---- dlclose() --------------------------------------------------------------------------------------------------- */
 
 static bool exiting;
 
@@ -92,8 +92,7 @@ __attribute__((__destructor__)) static void unload_run(void)
 {
     if (exiting)
         return;
-    list_for_each_entry_safe(ctx, &contexts, struct memclient, in_contexts)
-    {
+    list_for_each_entry_safe(ctx, &contexts, struct memclient, in_contexts) {
         if (context_is_empty(ctx))
             context_close(ctx);
         else
@@ -101,7 +100,7 @@ __attribute__((__destructor__)) static void unload_run(void)
     }
 }
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 int context_open(const struct memclient_options *options, struct memclient **ctxp)
 {

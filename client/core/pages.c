@@ -19,8 +19,8 @@ int map_prot(unsigned access)
 /* The kernel never counts inaccessible pages as committed, whatever its overcommit policy is. */
 void *map_inaccessible(uint64_t start, uint64_t size, int flags)
 {
-    return mmap((void *)(uintptr_t)start, (size_t)size, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+    return mmap((void *)(uintptr_t)start, (size_t)size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags,
+                -1, 0);
 }
 
 int map_reserve_pages(uint64_t start, uint64_t size, int flags)

@@ -125,8 +125,7 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
         struct fail_saved saved = fail_save(r);
 
         if (publish_put_back(buf, writing))
-            saved.err = fail_with(-saved.err, "%s; and mappings could not be made writable again",
-                             saved.sentence);
+            saved.err = fail_with(-saved.err, "%s; and mappings could not be made writable again", saved.sentence);
         else
             (void)fail_restore(&saved);
         r = saved.err;

@@ -92,7 +92,7 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
     return 0;
 }
 
-/* ---- private ranges ------------------------------------------------------------------------- */
+/* ---- private ranges ---------------------------------------------------------------------------------------------- */
 
 static struct range reservation_arena_of(struct memclient *ctx)
 {
@@ -178,7 +178,7 @@ int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment
     return 0;
 }
 
-/* ---- releasing ------------------------------------------------------------------------------ */
+/* ---- releasing --------------------------------------------------------------------------------------------------- */
 
 /* With the space's lock. Buffers that are mapped at their homes need no reservation, and stay. */
 static bool reservation_is_used(const struct memclient_reservation *res)

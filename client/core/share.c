@@ -18,7 +18,7 @@ int share_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
     return buffer_export(buf, rights | MEMCLIENT_READ, context_deadline(buf->ctx), fd);
 }
 
-/* ---- tokens --------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 /* Buffers of one context, as many as one request may ask for. */
 struct sharing {
@@ -150,7 +150,7 @@ int share_revoke_all(struct memclient_buffer *buf)
     return rpc_revoke(buffer_route(buf), NULL, 0, buf->id);
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 int share_name(struct memclient_buffer *buf, const char *name, const struct memclient_name_options *options)
 {
@@ -158,7 +158,7 @@ int share_name(struct memclient_buffer *buf, const char *name, const struct memc
     return rpc_name_bind(buffer_route(buf), buf->id, name, options);
 }
 
-/* ---- opening what other processes have ------------------------------------------------------ */
+/* ---- opening what other processes have --------------------------------------------------------------------------- */
 
 /* Makes the handle of a reply to one: the refusal of the item is the call's. */
 static int share_adopt_only(struct memclient *ctx, struct rpc_opened *opened, bool writable_fd,
@@ -219,7 +219,7 @@ static void share_note_results(const struct rpc_opened *opened, unsigned n, int 
 }
 
 int share_open_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
-                   struct memclient_buffer **bufs, int *results)
+                      struct memclient_buffer **bufs, int *results)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
     struct rpc_route route = context_route(ctx);

@@ -26,7 +26,7 @@ struct memclient_buffer;
 struct memclient_reservation;
 
 struct mapping {
-    struct interval range;           /* of start and size, as the index has it */
+    struct interval range; /* of start and size, as the index has it */
     uint64_t start;
     uint64_t size;
     struct memclient_buffer *buffer; /* whoever inserts counts the reference */

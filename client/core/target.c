@@ -38,8 +38,7 @@ int target_flags(const struct memclient_buffer *buf, const struct map_request *r
     *flags = MAP_FIXED_NOREPLACE;
     if (request->flags & MEMCLIENT_MAP_UNRESERVED)
         return space_is_reserved(&process_space, gap->start, gap->size) ? target_refuse(gap->start, gap->size) : 0;
-    if (reserved && range_encloses((struct range){range.start, range.size},
-                                   (struct range){gap->start, gap->size}))
+    if (reserved && range_encloses((struct range){range.start, range.size}, (struct range){gap->start, gap->size}))
         *flags = MAP_FIXED;
     else if (request->address)
         return fail_with(EADDRNOTAVAIL, "0x%llx-0x%llx is not inside one reservation of this process", ULL(gap->start),
@@ -61,9 +60,8 @@ int target_find(const struct memclient_buffer *buf, const struct map_request *re
             return 0;
         }
         if (!home)
-            return fail_with(EADDRNOTAVAIL,
-                        "buffer #%llu has no home address: map it into a reservation, or anywhere",
-                        ULL(buf->id));
+            return fail_with(EADDRNOTAVAIL, "buffer #%llu has no home address: map it into a reservation, or anywhere",
+                             ULL(buf->id));
         address = home + request->offset;
     }
     if (!target_is_only_this(buf, request, address))

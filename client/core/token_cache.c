@@ -88,8 +88,8 @@ bool token_cache_take(struct memclient_buffer *buf, struct memclient_token *toke
 
     pthread_mutex_lock(&ctx->lock);
     if (buf->token.is_unshared)
-        cache->sharing_habit = cache->sharing_habit + HABIT_SHARED < HABIT_MAX ? cache->sharing_habit + HABIT_SHARED
-                                                                               : HABIT_MAX;
+        cache->sharing_habit =
+            cache->sharing_habit + HABIT_SHARED < HABIT_MAX ? cache->sharing_habit + HABIT_SHARED : HABIT_MAX;
     buf->token.is_unshared = false;
     found = !ctx->closed && list_is_linked(&buf->token.link);
     if (found) {

@@ -43,9 +43,9 @@ struct address_range {
     enum address_range_kind kind;
     bool busy;
     uint64_t start;
-    uint64_t size;  /* as requested, and as reported to the application */
-    uint64_t bytes; /* as occupied */
-    void *userdata; /* the application's, for hsa_amd_pointer_info() */
+    uint64_t size;         /* as requested, and as reported to the application */
+    uint64_t bytes;        /* as occupied */
+    void *userdata;        /* the application's, for hsa_amd_pointer_info() */
     struct list callbacks; /* struct callback, callbacks.c: called when the range is freed */
 };
 

@@ -5,7 +5,7 @@
 #include "hsa/job.h"
 #include "hsa/runtime.h"
 
-/* ---- ranges ---------------------------------------------------------------------------------------------- */
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
 
 hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent,
                                        size_t size, uint32_t num_dep_signals, const hsa_signal_t *dep_signals,
@@ -21,7 +21,7 @@ hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const v
     return job_start(&rows, num_dep_signals, dep_signals, completion_signal, false);
 }
 
-/* ---- engines --------------------------------------------------------------------------------------------- */
+/* ---- engines ----------------------------------------------------------------------------------------------------- */
 
 hsa_status_t hsa_amd_memory_async_copy_on_engine(void *dst, hsa_agent_t dst_agent, const void *src,
                                                  hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
@@ -59,7 +59,7 @@ hsa_status_t hsa_amd_memory_get_preferred_copy_engine(hsa_agent_t dst_agent, hsa
     return async_put_engines(dst_agent, src_agent, recommended_ids_mask, HSA_STATUS_SUCCESS);
 }
 
-/* ---- boxes ----------------------------------------------------------------------------------------------- */
+/* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
 static bool async_box_is_empty(const hsa_dim3_t *range)
 {

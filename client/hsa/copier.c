@@ -38,7 +38,7 @@ struct part {
 
 _Static_assert(sizeof(wchar_t) == sizeof(uint32_t), "wmemset() fills with 32 bits");
 
-/* ---- one thread ------------------------------------------------------------------------------------------ */
+/* ---- one thread -------------------------------------------------------------------------------------------------- */
 
 static void copier_do_plainly(const struct part *part)
 {
@@ -114,7 +114,7 @@ static void *copier_run(void *part)
     return NULL;
 }
 
-/* ---- several --------------------------------------------------------------------------------------------- */
+/* ---- several ----------------------------------------------------------------------------------------------------- */
 
 static size_t copier_count_threads(size_t size)
 {

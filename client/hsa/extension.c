@@ -4,8 +4,9 @@
 
 #include "hsa/runtime.h"
 
-
+/* clang-format off */
 #define EXTENSION(name) {name, #name}
+/* clang-format on */
 
 static const struct {
     uint16_t number;
@@ -85,8 +86,8 @@ hsa_status_t hsa_system_get_major_extension_table(uint16_t extension, uint16_t v
 
 hsa_status_t hsa_agent_get_exception_policies(hsa_agent_t agent, hsa_profile_t profile, uint16_t *mask)
 {
-    hsa_status_t status = check_agent(mask && (profile == HSA_PROFILE_BASE || profile == HSA_PROFILE_FULL), agent,
-                                      HSA_STATUS_SUCCESS);
+    hsa_status_t status =
+        check_agent(mask && (profile == HSA_PROFILE_BASE || profile == HSA_PROFILE_FULL), agent, HSA_STATUS_SUCCESS);
 
     if (!status)
         *mask = 0;

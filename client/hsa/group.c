@@ -17,7 +17,7 @@
 struct group {
     uint64_t id;
     UT_hash_handle hh;
-    unsigned refs;  /* needs the lock */
+    unsigned refs; /* needs the lock */
     uint32_t n;
     hsa_signal_t signals[];
 };
@@ -163,8 +163,7 @@ void groups_stop(void)
     pthread_mutex_lock(&groups_lock);
     all = steal_ptr(&groups);
     pthread_mutex_unlock(&groups_lock);
-    HASH_ITER(hh, all, group, next)
-    {
+    HASH_ITER(hh, all, group, next) {
         HASH_DELETE(hh, all, group);
         group_unref(group);
     }

@@ -25,7 +25,7 @@
 static struct vmem_handle *by_number, *by_buffer;
 static uint64_t next_number = NO_ID;
 
-/* ---- the table ------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static struct vmem_handle *handle_of_number(uint64_t number)
 {
@@ -114,8 +114,7 @@ void handles_forget(void)
 {
     struct vmem_handle *handle, *next;
 
-    HASH_ITER(by_number, by_number, handle, next)
-    {
+    HASH_ITER(by_number, by_number, handle, next) {
         handle_drop(handle);
         handle_free(handle);
     }
@@ -155,7 +154,7 @@ static hsa_status_t handle_ref_buffer(struct memclient_buffer **buffer, const st
     return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 }
 
-/* ---- creating and counting ------------------------------------------------------------------------------- */
+/* ---- creating and counting --------------------------------------------------------------------------------------- */
 
 /*
  * A pool may not give more than the headroom that it reported, even if memory of another node would do. The last
@@ -300,7 +299,7 @@ hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_ha
     return handle ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ALLOCATION;
 }
 
-/* ---- sharing --------------------------------------------------------------------------------------------- */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_alloc_handle_t wanted, uint64_t flags)
 {

@@ -41,7 +41,7 @@ static pthread_mutex_t handlers_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct monitor *monitor; /* NULL: no thread */
 static bool exiting;
 
-/* ---- the thread ------------------------------------------------------------------------------------------ */
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
 /* Releases the signal, which may call the broker: the lock must not be held. */
 static void handler_release(struct handler *handler)
@@ -140,7 +140,7 @@ static void *monitor_run(void *data)
     return NULL;
 }
 
-/* ---- starting and stopping ------------------------------------------------------------------------------- */
+/* ---- starting and stopping --------------------------------------------------------------------------------------- */
 
 static void handlers_note_exit(void)
 {
@@ -268,7 +268,7 @@ void handlers_fork_child(void)
     free(m);
 }
 
-/* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
+/* ---- hsa_ext_amd.h ----------------------------------------------------------------------------------------------- */
 
 hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condition_t cond, hsa_signal_value_t value,
                                           hsa_amd_signal_handler handler, void *arg)

@@ -15,17 +15,19 @@
 
 struct info {
     uint32_t attribute;
-    uint32_t size;        /* of the value */
-    const void *constant; /* the value, if it is the same for all objects */
-    size_t offset;        /* or where it is in the object */
+    uint32_t size;                                        /* of the value */
+    const void *constant;                                 /* the value, if it is the same for all objects */
+    size_t offset;                                        /* or where it is in the object */
     hsa_status_t (*put)(const void *object, void *value); /* or how to compute it */
 };
 
+/* clang-format off */
 #define INFO_CONSTANT(name, type, number) \
     {.attribute = (name), .size = sizeof(type), .constant = &(const __typeof__(type)){number}}
 #define INFO_FIELD(name, object, member) \
     {.attribute = (name), .size = sizeof(((struct object *)NULL)->member), .offset = offsetof(struct object, member)}
 #define INFO_FUNCTION(name, function) {.attribute = (name), .put = (function)}
+/* clang-format on */
 
 /*
  * All of a ..._get_info() function. It fails with NOT_INITIALIZED if HSA is not up, with INVALID_ARGUMENT without a

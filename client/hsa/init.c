@@ -17,7 +17,7 @@
 
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- records --------------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 /*
  * Nothing is unmapped here: the context was closed, or belongs to the parent. A busy range belongs to a thread of the
@@ -65,7 +65,7 @@ static void init_forget_records(void)
     handles_forget();
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------ */
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
 
 static void init_fork_prepare(void)
 {
@@ -115,7 +115,7 @@ static void init_lock_forks(void)
     (void)pthread_atfork(init_fork_prepare, init_fork_parent, init_fork_child);
 }
 
-/* ---- up and down ----------------------------------------------------------------------------------------- */
+/* ---- up and down ------------------------------------------------------------------------------------------------- */
 
 /* Needs `starting`. */
 static hsa_status_t init_start(void)

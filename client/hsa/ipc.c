@@ -37,7 +37,7 @@ hsa_status_t ipc_status(int r)
     }
 }
 
-/* ---- attachments ----------------------------------------------------------------------------------------- */
+/* ---- attachments ------------------------------------------------------------------------------------------------- */
 
 static struct attachment *by_token; /* attached IPC memory */
 
@@ -164,7 +164,7 @@ void attachments_forget(void)
     HASH_CLEAR(hh, by_token);
 }
 
-/* ---- making a handle ------------------------------------------------------------------------------------- */
+/* ---- making a handle --------------------------------------------------------------------------------------------- */
 
 /* Is it the requested size, or that size rounded up to pages? */
 static bool ipc_is_size(uint64_t length, uint64_t size, uint64_t bytes)
@@ -249,7 +249,7 @@ hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory
     return status;
 }
 
-/* ---- attaching ------------------------------------------------------------------------------------------- */
+/* ---- attaching --------------------------------------------------------------------------------------------------- */
 
 /* Adds a reference to what the handle has attached already. Needs the lock. */
 static bool ipc_attach_again(const struct memclient_token *token, uint64_t allowed, void **ptr)
@@ -345,7 +345,7 @@ hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)
     return attachment_detach(mapped_ptr, false);
 }
 
-/* ---- interop buffers ------------------------------------------------------------------------------------- */
+/* ---- interop buffers --------------------------------------------------------------------------------------------- */
 
 hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t *agents, int interop_handle, uint32_t flags,
                                         size_t *size, void **ptr, size_t *metadata_size, const void **metadata)

@@ -135,8 +135,8 @@ static hsa_status_t job_find_signals(struct job *job, const hsa_signal_t *needed
     return job->completion ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_SIGNAL;
 }
 
-hsa_status_t job_start(const struct rows *rows, uint32_t n_needed, const hsa_signal_t *needed,
-                       hsa_signal_t completion, bool is_optional)
+hsa_status_t job_start(const struct rows *rows, uint32_t n_needed, const hsa_signal_t *needed, hsa_signal_t completion,
+                       bool is_optional)
 {
     struct job *job = calloc(1, sizeof(*job) + n_needed * sizeof(job->needed[0]));
     hsa_status_t status;

@@ -31,5 +31,5 @@ struct rows {
  * failure. It checks what all such functions have in common; the caller has checked its own arguments, except handles.
  * `completion` may be 0 if is_optional.
  */
-hsa_status_t job_start(const struct rows *rows, uint32_t n_needed, const hsa_signal_t *needed,
-                       hsa_signal_t completion, bool is_optional);
+hsa_status_t job_start(const struct rows *rows, uint32_t n_needed, const hsa_signal_t *needed, hsa_signal_t completion,
+                       bool is_optional);

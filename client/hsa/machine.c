@@ -35,7 +35,7 @@ static uint32_t machine_parse_size(const char *text)
     return n <= UINT32_MAX >> shift ? (uint32_t)(n << shift) : 0;
 }
 
-/* ---- which processors ------------------------------------------------------------------------------------ */
+/* ---- which processors -------------------------------------------------------------------------------------------- */
 
 /* The number of processors in a list, and the first of them. */
 static uint32_t machine_parse_list(const char *text, unsigned *first)
@@ -62,7 +62,7 @@ static uint32_t machine_count_cores(uint32_t physical, bool has_cpus, const char
     return n > 0 ? (uint32_t)n : 0;
 }
 
-/* ---- what they are --------------------------------------------------------------------------------------- */
+/* ---- what they are ----------------------------------------------------------------------------------------------- */
 
 struct description {
     char model[64];
@@ -137,7 +137,7 @@ static void machine_set_frequency(struct agent *agent, unsigned processor, const
         agent->max_mhz = (uint32_t)strtoul(d->mhz, NULL, 10);
 }
 
-/* ---- caches ---------------------------------------------------------------------------------------------- */
+/* ---- caches ------------------------------------------------------------------------------------------------------ */
 
 static void machine_add_cache(struct agent *agent, unsigned level, uint32_t size, const char *kind)
 {
@@ -211,7 +211,7 @@ void machine_describe(struct agent *agent, uint32_t physical, bool has_cpus, con
     machine_set_cacheline(agent);
 }
 
-/* ---- identity -------------------------------------------------------------------------------------------- */
+/* ---- identity ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t machine_hash_mix(uint64_t hash, const void *bytes, size_t size)
 {

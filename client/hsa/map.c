@@ -20,7 +20,7 @@
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"
 
-/* ---- runs ------------------------------------------------------------------------------------------------ */
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 struct vmem_mapping *mapping_next(struct vmem_mapping *mapping, uint64_t end)
 {
@@ -45,7 +45,7 @@ struct vmem_mapping *mapping_run(const void *address, uint64_t size)
     return NULL;
 }
 
-/* ---- mapping --------------------------------------------------------------------------------------------- */
+/* ---- mapping ----------------------------------------------------------------------------------------------------- */
 
 /* Enters a busy record that takes the addresses, and counts in the reservation and the handle. False if the request is
  * invalid. Needs the lock. */
@@ -127,7 +127,7 @@ hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset, hsa_amd_v
     return runtime_status(r);
 }
 
-/* ---- unmapping ------------------------------------------------------------------------------------------- */
+/* ---- unmapping --------------------------------------------------------------------------------------------------- */
 
 static bool mapping_is_mapped(const struct vmem_mapping *mapping)
 {

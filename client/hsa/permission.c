@@ -39,7 +39,7 @@ static hsa_access_permission_t permissions_of_agent(const struct permissions *pe
     return (hsa_access_permission_t)access;
 }
 
-/* ---- changing -------------------------------------------------------------------------------------------- */
+/* ---- changing ---------------------------------------------------------------------------------------------------- */
 
 static struct permissions permissions_change(const struct permissions *old, const struct change *change)
 {
@@ -189,7 +189,7 @@ hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t 
     return status;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, hsa_agent_t agent_handle)
 {

@@ -9,7 +9,7 @@
 #include "hsa/runtime.h"
 #include "hsa/vmem.h"
 
-/* ---- describing ------------------------------------------------------------------------------------------ */
+/* ---- describing -------------------------------------------------------------------------------------------------- */
 
 struct lookup {
     hsa_amd_pointer_info_t info;
@@ -201,7 +201,7 @@ hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata)
     return range ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
-/* ---- permissions ----------------------------------------------------------------------------------------- */
+/* ---- permissions ------------------------------------------------------------------------------------------------- */
 
 static bool pointer_range_allows(struct address_range *range, hsa_access_permission_t access)
 {
@@ -249,8 +249,8 @@ bool pointer_allows_copy(const void *to, const void *from, size_t size)
     if (!size)
         return true;
     address_map_lock_read();
-    allowed = pointer_allows(from, size, HSA_ACCESS_PERMISSION_RO) &&
-              pointer_allows(to, size, HSA_ACCESS_PERMISSION_WO);
+    allowed =
+        pointer_allows(from, size, HSA_ACCESS_PERMISSION_RO) && pointer_allows(to, size, HSA_ACCESS_PERMISSION_WO);
     address_map_unlock();
     return allowed;
 }

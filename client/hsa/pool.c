@@ -12,8 +12,9 @@
 #include "hsa/info.h"
 #include "hsa/runtime.h"
 
-hsa_status_t hsa_amd_agent_iterate_memory_pools(
-    hsa_agent_t handle, hsa_status_t (*callback)(hsa_amd_memory_pool_t memory_pool, void *data), void *data)
+hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t handle,
+                                                hsa_status_t (*callback)(hsa_amd_memory_pool_t memory_pool, void *data),
+                                                void *data)
 {
     const struct agent *agent = topology_agent(handle);
     hsa_status_t status = check_agent(callback, handle, HSA_STATUS_SUCCESS);
@@ -74,7 +75,7 @@ hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent_handle, hsa_am
                     agent ? INVALID_MEMORY_POOL : HSA_STATUS_ERROR_INVALID_AGENT, value);
 }
 
-/* ---- migration ------------------------------------------------------------------------------------------- */
+/* ---- migration --------------------------------------------------------------------------------------------------- */
 
 /* Memory does not migrate between pools. hsa_memory_assign_agent() changes its node. */
 hsa_status_t hsa_amd_memory_pool_can_migrate(hsa_amd_memory_pool_t src_memory_pool,

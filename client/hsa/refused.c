@@ -22,7 +22,7 @@
 /* clang-format cannot lay out such tables. */
 /* clang-format off */
 
-/* ---- queues ---------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 REFUSED_AGENT(hsa_queue_create, INVALID_QUEUE_CREATION, queue && is_power_of_two(size),
               (hsa_agent_t agent, uint32_t size, hsa_queue_type32_t type,
@@ -69,7 +69,7 @@ INDEX_STORED(hsa_queue_store_read_index_relaxed)
 INDEX_STORED(hsa_queue_store_read_index_screlease)
 INDEX_STORED(hsa_queue_store_read_index_release)
 
-/* ---- instruction sets, code and executables -------------------------------------------------------------- */
+/* ---- instruction sets, code and executables ---------------------------------------------------------------------- */
 
 REFUSED(hsa_isa_from_name, INVALID_ISA_NAME, name && isa, (const char *name, hsa_isa_t *isa))
 REFUSED(hsa_isa_get_info, INVALID_ISA, value, (hsa_isa_t isa, hsa_isa_info_t attribute, uint32_t index, void *value))
@@ -151,7 +151,7 @@ REFUSED(hsa_code_object_iterate_symbols, INVALID_CODE_OBJECT, callback,
 REFUSED(hsa_code_symbol_get_info, INVALID_CODE_SYMBOL, value,
         (hsa_code_symbol_t code_symbol, hsa_code_symbol_info_t attribute, void *value))
 
-/* ---- GPUs ------------------------------------------------------------------------------------------------ */
+/* ---- GPUs -------------------------------------------------------------------------------------------------------- */
 
 REFUSED(hsa_amd_queue_cu_set_mask, INVALID_QUEUE, queue && n % 32 == 0 && (mask || !n),
         (const hsa_queue_t *queue, uint32_t n, const uint32_t *mask))
@@ -190,7 +190,7 @@ REFUSED(hsa_amd_ais_file_read, NOT_SUPPORTED, devicePtr && size,
 
 /* clang-format on */
 
-/* ---- two that differ ------------------------------------------------------------------------------------- */
+/* ---- two that differ --------------------------------------------------------------------------------------------- */
 
 hsa_status_t hsa_soft_queue_create(hsa_region_t region, uint32_t size, hsa_queue_type32_t type, uint32_t features,
                                    hsa_signal_t doorbell_signal, hsa_queue_t **queue)

@@ -108,7 +108,7 @@ hsa_status_t hsa_memory_deregister(void *ptr, size_t size)
     return HSA_STATUS_SUCCESS;
 }
 
-/* ---- hsa_ext_amd.h --------------------------------------------------------------------------------------- */
+/* ---- hsa_ext_amd.h ----------------------------------------------------------------------------------------------- */
 
 /* The list of agents is not empty, or is missing: then it stands for all. */
 static hsa_status_t register_check_lock(const void *host_ptr, size_t size, const hsa_agent_t *agents, int n,

@@ -12,7 +12,7 @@ struct runtime runtime = {.in_use = PTHREAD_RWLOCK_INITIALIZER};
 
 static int profile = -1; /* atomic; -1: as the environment says */
 
-/* ---- the profile ----------------------------------------------------------------------------------------- */
+/* ---- the profile ------------------------------------------------------------------------------------------------- */
 
 hsa_status_t runtime_choose_profile(void)
 {
@@ -40,7 +40,7 @@ bool runtime_is_like_rocr(void)
     return __atomic_load_n(&profile, __ATOMIC_RELAXED) == MEMCLIENT_HSA_PROFILE_ROCR;
 }
 
-/* ---- being in use ---------------------------------------------------------------------------------------- */
+/* ---- being in use ------------------------------------------------------------------------------------------------ */
 
 bool runtime_is_up(void)
 {
@@ -71,7 +71,7 @@ struct memclient *runtime_context(void)
     return runtime.context;
 }
 
-/* ---- statuses -------------------------------------------------------------------------------------------- */
+/* ---- statuses ---------------------------------------------------------------------------------------------------- */
 
 /* Statuses by errno. All others are HSA_STATUS_ERROR. */
 static const hsa_status_t statuses[] = {

@@ -77,7 +77,7 @@ DEFINE_CLEANUP(struct memclient_buffer *, memclient_buffer_unref);
 /* Which of two behaviours applies where AMD's documents and ROCr differ: see memclient_hsa_set_profile(). */
 bool runtime_is_like_rocr(void);
 
-/* ---- what starting, stopping and forking call ------------------------------------------------------------ */
+/* ---- what starting, stopping and forking call -------------------------------------------------------------------- */
 
 /* runtime.c, at hsa_init(): reads the profile from the environment, unless the program has set one. */
 hsa_status_t runtime_choose_profile(void);

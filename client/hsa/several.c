@@ -142,8 +142,7 @@ uint32_t hsa_amd_signal_wait_all(uint32_t signal_count, hsa_signal_t *signals, h
         return 0;
     if (!several_init(&several, &list))
         return SEVERAL_NONE;
-    if (several.n &&
-        several_wait(&several, true, deadline_after_ns(timeout_hint), wait_hint, &met) != DONE)
+    if (several.n && several_wait(&several, true, deadline_after_ns(timeout_hint), wait_hint, &met) != DONE)
         return SEVERAL_NONE;
     if (!satisfying_values)
         return 0;

@@ -23,7 +23,7 @@ static pthread_mutex_t alive_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t none_alive = PTHREAD_COND_INITIALIZER;
 static uint64_t alive;
 
-/* ---- the table ------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 struct signal *signal_find(hsa_signal_t handle)
 {
@@ -119,8 +119,7 @@ void signals_stop(void)
     taken = signals;
     signals = NULL;
     pthread_rwlock_unlock(&signals_lock);
-    HASH_ITER(hh, taken, signal, next)
-    {
+    HASH_ITER(hh, taken, signal, next) {
         HASH_DELETE(hh, taken, signal);
         signal_end(signal);
     }
@@ -155,15 +154,14 @@ void signals_fork_child(void)
     pthread_rwlock_init(&signals_lock, NULL);
     pthread_cond_init(&none_alive, NULL);
     alive = 0;
-    HASH_ITER(hh, signals, signal, next)
-    {
+    HASH_ITER(hh, signals, signal, next) {
         HASH_DELETE(hh, signals, signal);
         memclient_buffer_unref(signal->buffer);
         free(signal);
     }
 }
 
-/* ---- making and sharing ---------------------------------------------------------------------------------- */
+/* ---- making and sharing ------------------------------------------------------------------------------------------ */
 
 static hsa_status_t signal_check_consumers(uint32_t n, const hsa_agent_t *consumers)
 {

@@ -48,9 +48,9 @@ struct signal {
     _Atomic unsigned watched; /* the number of watchers (watch.h), which changes wake */
     struct cell *cell;        /* `own`, or mapped */
     struct cell own;
-    bool may_be_exposed;             /* hsa_amd_signal_value_pointer() is allowed */
-    struct memclient_buffer *buffer; /* a reference; NULL: of this process only */
-    struct memclient_token token;    /* of the buffer */
+    bool may_be_exposed;                   /* hsa_amd_signal_value_pointer() is allowed */
+    struct memclient_buffer *buffer;       /* a reference; NULL: of this process only */
+    struct memclient_token token;          /* of the buffer */
     _Atomic uint64_t copy_start, copy_end; /* of the last timed copy that it completed, or 0 */
 };
 
@@ -67,7 +67,7 @@ void signals_fork_prepare(void);
 void signals_fork_parent(void);
 void signals_fork_child(void);
 
-/* ---- signal_wait.c --------------------------------------------------------------------------------------- */
+/* ---- signal_wait.c ----------------------------------------------------------------------------------------------- */
 
 /* Operations on a value, with one operand. */
 enum signal_operation { SIGNAL_EXCHANGE, SIGNAL_ADD, SIGNAL_SUBTRACT, SIGNAL_AND, SIGNAL_OR, SIGNAL_XOR };

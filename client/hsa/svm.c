@@ -48,7 +48,7 @@ TREE_GENERATE(svm_ranges, svm_range, entry, svm_compare)
 
 static struct svm_ranges svm_ranges = RB_INITIALIZER(&svm_ranges);
 
-/* ---- the tree, with the lock ----------------------------------------------------------------------------- */
+/* ---- the tree, with the lock ------------------------------------------------------------------------------------- */
 
 /* The first range that ends after the address. */
 static struct svm_range *svm_first(uint64_t address)
@@ -119,7 +119,7 @@ void svm_forget(void)
     }
 }
 
-/* ---- setting --------------------------------------------------------------------------------------------- */
+/* ---- setting ----------------------------------------------------------------------------------------------------- */
 
 struct svm_request {
     uint32_t given;    /* mask of the values */
@@ -230,7 +230,7 @@ hsa_status_t hsa_amd_svm_attributes_set(void *ptr, size_t size, hsa_amd_svm_attr
     return svm_set(start, end, &request);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 /* Values that differ become: no model, the smaller granularity, no agent, or false. */
 static void svm_join(struct svm_attributes *all, const struct svm_attributes *other)
@@ -316,7 +316,7 @@ hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attr
     return HSA_STATUS_SUCCESS;
 }
 
-/* ---- prefetching ----------------------------------------------------------------------------------------- */
+/* ---- prefetching ------------------------------------------------------------------------------------------------- */
 
 hsa_status_t hsa_amd_svm_prefetch_async(void *ptr, size_t size, hsa_agent_t agent, uint32_t num_dep_signals,
                                         const hsa_signal_t *dep_signals, hsa_signal_t completion_signal)

@@ -45,7 +45,9 @@ hsa_status_t hsa_system_get_info(hsa_system_info_t attribute, void *value)
     return INFO_PUT(system_info, attribute, topology(), HSA_STATUS_ERROR, value);
 }
 
+/* clang-format off */
 #define MEANS(name, sentence) {HSA_STATUS_##name, "HSA_STATUS_" #name ": " sentence}
+/* clang-format on */
 
 static const struct {
     uint32_t status;

@@ -45,7 +45,7 @@ const struct topology *topology(void)
     return snapshot ? &snapshot->topology : NULL;
 }
 
-/* ---- looking up ------------------------------------------------------------------------------------------ */
+/* ---- looking up -------------------------------------------------------------------------------------------------- */
 
 const struct agent *topology_agent(hsa_agent_t agent)
 {
@@ -108,7 +108,7 @@ const struct cache *topology_cache(hsa_cache_t cache)
     return &t->agents[agent].caches[i];
 }
 
-/* ---- asking the broker ----------------------------------------------------------------------------------- */
+/* ---- asking the broker ------------------------------------------------------------------------------------------- */
 
 static struct agent *topology_agent_of_node(struct snapshot *snapshot, uint32_t node)
 {
@@ -261,7 +261,7 @@ static void topology_set_pools(struct snapshot *snapshot)
     }
 }
 
-/* ---- publishing ------------------------------------------------------------------------------------------ */
+/* ---- publishing -------------------------------------------------------------------------------------------------- */
 
 static bool topology_same_pool(const struct pool *a, const struct pool *b)
 {

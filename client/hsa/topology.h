@@ -19,7 +19,7 @@
 #include <memclient/memclient.h>
 
 #define TOPOLOGY_AGENTS_MAX 64 /* a set of agents is a uint64_t, by index; further nodes are no agents */
-#define TOPOLOGY_POOLS_MAX 16  /* of an agent: pools first, then what is only a region */
+#define TOPOLOGY_POOLS_MAX  16 /* of an agent: pools first, then what is only a region */
 #define TOPOLOGY_CACHES_MAX 8
 
 /* Allocations and reservations from this size on are aligned to it. */
@@ -29,7 +29,7 @@
 #define INVALID_MEMORY_POOL ((hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL)
 
 enum pool_kind {
-    POOL_FINE,     /* the first, which programs take that want any pool */
+    POOL_FINE, /* the first, which programs take that want any pool */
     POOL_KERNARG,
     POOL_COARSE,
     POOL_DECLARED, /* of huge pages, declared by the broker's configuration */
@@ -46,12 +46,12 @@ struct pool {
     uint64_t handle; /* of hsa_region_t and hsa_amd_memory_pool_t */
     const struct agent *agent;
     enum pool_kind kind;
-    unsigned index;       /* among all pools; 0 for regions */
-    unsigned segment;     /* hsa_region_segment_t */
-    unsigned flags;       /* hsa_region_global_flag_t */
+    unsigned index;   /* among all pools; 0 for regions */
+    unsigned segment; /* hsa_region_segment_t */
+    unsigned flags;   /* hsa_region_global_flag_t */
     bool allocatable;
     char name[MEMCLIENT_POOL_NAME_SIZE]; /* of the broker's pool */
-    unsigned pages;       /* enum memclient_pages */
+    unsigned pages;                      /* enum memclient_pages */
     uint64_t page_size;
     size_t granule;       /* and the alignment */
     size_t recommended;   /* granule */
@@ -70,8 +70,8 @@ struct cache {
 struct agent {
     hsa_agent_t handle;
     unsigned index;
-    uint32_t node;     /* the broker's number */
-    uint32_t physical; /* the kernel's */
+    uint32_t node;           /* the broker's number */
+    uint32_t physical;       /* the kernel's */
     hsa_agent_t nearest_cpu; /* itself, unless it has no processors */
     uint32_t cores;          /* from here to the caches, members without a comment: see machine_describe() */
     uint32_t max_mhz;
@@ -80,8 +80,8 @@ struct agent {
     char name[64];
     char uuid[21];
     uint32_t distances[TOPOLOGY_AGENTS_MAX]; /* SLIT, by agent index; 10: itself */
-    unsigned n_pools;   /* among the regions */
-    unsigned n_regions; /* pools included */
+    unsigned n_pools;                        /* among the regions */
+    unsigned n_regions;                      /* pools included */
     struct pool pools[TOPOLOGY_POOLS_MAX];
     unsigned n_caches;
     struct cache caches[TOPOLOGY_CACHES_MAX];

@@ -20,7 +20,7 @@
 struct vmem_reservation {
     struct address_range range;
     struct memclient_reservation *res;
-    bool no_register; /* HSA_AMD_VMEM_ADDRESS_NO_REGISTER */
+    bool no_register;  /* HSA_AMD_VMEM_ADDRESS_NO_REGISTER */
     unsigned mappings; /* including busy ones */
 };
 
@@ -30,7 +30,7 @@ struct vmem_handle {
     UT_hash_handle by_buffer;
     struct memclient_buffer *buffer; /* one reference */
     uint64_t size;
-    bool is_described; /* the next two are valid; those of imported memory are requested on first use */
+    bool is_described;       /* the next two are valid; those of imported memory are requested on first use */
     const struct pool *pool; /* of imported memory: the standard pool of its first node, or NULL */
     hsa_amd_memory_type_t type;
     uint64_t refs;
@@ -63,7 +63,7 @@ static inline struct vmem_mapping *range_mapping(struct address_range *range)
     return range && range->kind == RANGE_MAPPING ? container_of(range, struct vmem_mapping, range) : NULL;
 }
 
-/* ---- handle.c; with the lock ----------------------------------------------------------------------------- */
+/* ---- handle.c; with the lock ------------------------------------------------------------------------------------- */
 
 /* A handle with references of the application, or NULL. */
 struct vmem_handle *handle_find(hsa_amd_vmem_alloc_handle_t handle);
@@ -76,7 +76,7 @@ void handle_describe(struct vmem_handle *handle, const struct memclient_buffer_i
 /* Frees all records, without releasing memory. */
 void handles_forget(void);
 
-/* ---- map.c ----------------------------------------------------------------------------------------------- */
+/* ---- map.c ------------------------------------------------------------------------------------------------------- */
 
 /*
  * The first of the mappings that make up exactly this range, or NULL. mapping_next() gives the others. Needs the lock.

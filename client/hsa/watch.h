@@ -50,7 +50,7 @@ bool watch_check(struct watch_set *set, struct watch *watch);
 /* Sleeps until something may have changed since watch_set_begin(), or until the deadline. */
 void watch_set_sleep(const struct watch_set *set, uint64_t deadline);
 
-/* ---- several.c ------------------------------------------------------------------------------------------- */
+/* ---- several.c --------------------------------------------------------------------------------------------------- */
 
 #define SEVERAL_NONE UINT32_MAX
 

@@ -15,11 +15,10 @@
 /* How long another broker may take to answer, and how often memctl asks. */
 enum { UPGRADE_MS = 30000, LOOK_MS = 5 };
 
-/* ---- upgrade ----------------------------------------------------------------------------------- */
+/* ---- upgrade ----------------------------------------------------------------------------------------------------- */
 
 /* Waits for a broker of another pid. 0, also if there is none in time, or the errno of the last call. */
-static int
-upgrade_wait(struct memclient *ctx, int32_t pid, struct memclient_broker_status *ret)
+static int upgrade_wait(struct memclient *ctx, int32_t pid, struct memclient_broker_status *ret)
 {
     uint64_t deadline = deadline_after_ms(UPGRADE_MS);
     int r;
@@ -36,8 +35,8 @@ upgrade_wait(struct memclient *ctx, int32_t pid, struct memclient_broker_status 
     return r;
 }
 
-static void
-print_upgrade(const struct memclient_broker_status *before, const struct memclient_broker_status *now, uint64_t ms)
+static void print_upgrade(const struct memclient_broker_status *before, const struct memclient_broker_status *now,
+                          uint64_t ms)
 {
     uint64_t buffers = now->buffers + now->buffers_detached;
     uint64_t sessions = now->sessions - 1; /* ours */
@@ -46,8 +45,7 @@ print_upgrade(const struct memclient_broker_status *before, const struct memclie
            before->version, buffers, buffers == 1 ? "" : "s", sessions, sessions == 1 ? "" : "s", ms);
 }
 
-static int
-run_upgrade(struct invocation *invocation, struct memclient *ctx)
+static int run_upgrade(struct invocation *invocation, struct memclient *ctx)
 {
     struct memclient_broker_status before = MEMCLIENT_BROKER_STATUS_INIT, now;
     uint64_t begun, ms;
@@ -70,17 +68,17 @@ run_upgrade(struct invocation *invocation, struct memclient *ctx)
         print_upgrade(&before, &now, ms);
         return EXIT_DONE;
     }
-    return output_one(json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "version", now.version,
-                                "was_version", before.version, "broker_pid", (json_int_t)now.broker_pid,
-                                "was_broker_pid", (json_int_t)before.broker_pid, "buffers",
+    return output_one(json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "version", now.version, "was_version",
+                                before.version, "broker_pid", (json_int_t)now.broker_pid, "was_broker_pid",
+                                (json_int_t)before.broker_pid, "buffers",
                                 (json_int_t)(now.buffers + now.buffers_detached), "sessions",
                                 (json_int_t)(now.sessions - 1), "ms", (json_int_t)ms));
 }
 
-/* ---- reload ------------------------------------------------------------------------------------ */
+/* ---- reload ------------------------------------------------------------------------------------------------------ */
 
-static unsigned
-print_reload_lines(const struct memclient_reload_result *result, unsigned what, FILE *stream, const char *what_of_it)
+static unsigned print_reload_lines(const struct memclient_reload_result *result, unsigned what, FILE *stream,
+                                   const char *what_of_it)
 {
     unsigned n = 0;
 
@@ -94,8 +92,7 @@ print_reload_lines(const struct memclient_reload_result *result, unsigned what, 
     return n;
 }
 
-static void
-print_reload(const struct memclient_reload_result *result)
+static void print_reload(const struct memclient_reload_result *result)
 {
     char clean[TEXT_MAX];
     unsigned n;
@@ -105,14 +102,13 @@ print_reload(const struct memclient_reload_result *result)
     else
         printf("there is no configuration file; the defaults are in force\n");
     n = print_reload_lines(result, MEMCLIENT_RELOAD_APPLIED, stdout, ": changed");
-    n += print_reload_lines(result, MEMCLIENT_RELOAD_RESTART, stdout,
-                            ": takes effect after a restart (memctl upgrade)");
+    n +=
+        print_reload_lines(result, MEMCLIENT_RELOAD_RESTART, stdout, ": takes effect after a restart (memctl upgrade)");
     if (!n)
         printf("nothing has changed\n");
 }
 
-static json_t *
-reload_lines_json(const struct memclient_reload_result *result, unsigned what)
+static json_t *reload_lines_json(const struct memclient_reload_result *result, unsigned what)
 {
     json_t *array = json_array();
 
@@ -122,8 +118,7 @@ reload_lines_json(const struct memclient_reload_result *result, unsigned what)
     return array;
 }
 
-static int
-run_reload(struct invocation *invocation, struct memclient *ctx)
+static int run_reload(struct invocation *invocation, struct memclient *ctx)
 {
     struct memclient_reload_result result = MEMCLIENT_RELOAD_RESULT_INIT;
     unsigned n_mistakes;

@@ -20,10 +20,9 @@
 
 enum { TOKEN_SECONDS = 60 };
 
-/* ---- printing ---------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
-static int
-print_buffer(const struct invocation *invocation, struct memclient_buffer *buf)
+static int print_buffer(const struct invocation *invocation, struct memclient_buffer *buf)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     int r = memclient_buffer_info(buf, &info);
@@ -32,8 +31,7 @@ print_buffer(const struct invocation *invocation, struct memclient_buffer *buf)
 }
 
 /* Makes a token, and prints its text or an object that has it. */
-static int
-share_and_print(const struct invocation *invocation, struct memclient_buffer *buf)
+static int share_and_print(const struct invocation *invocation, struct memclient_buffer *buf)
 {
     char text[MEMCLIENT_TOKEN_TEXT + 1];
     struct memclient_token token;
@@ -45,16 +43,14 @@ share_and_print(const struct invocation *invocation, struct memclient_buffer *bu
         return r;
     memclient_token_format(&token, text);
     if (invocation->json)
-        return output_one(json_pack("{s:s, s:I}", "token", text, "buffer",
-                                    (json_int_t)memclient_buffer_id(buf)));
+        return output_one(json_pack("{s:s, s:I}", "token", text, "buffer", (json_int_t)memclient_buffer_id(buf)));
     puts(text);
     return output_flush();
 }
 
-/* ---- alloc ------------------------------------------------------------------------------------- */
+/* ---- alloc ------------------------------------------------------------------------------------------------------- */
 
-static int
-parse_alloc(struct invocation *invocation)
+static int parse_alloc(struct invocation *invocation)
 {
     int r = parse_options(invocation);
 
@@ -77,8 +73,7 @@ parse_alloc(struct invocation *invocation)
 }
 
 /* A name that looks like an id, a token or an option must be given with a prefix. */
-static void
-explain_name(const struct invocation *invocation, const char *name)
+static void explain_name(const struct invocation *invocation, const char *name)
 {
     char text[REFERENCE_MAX];
 
@@ -87,8 +82,7 @@ explain_name(const struct invocation *invocation, const char *name)
         say("%s: give this name as `%s'", invocation->command->name, text);
 }
 
-static int
-run_alloc(struct invocation *invocation, struct memclient *ctx)
+static int run_alloc(struct invocation *invocation, struct memclient *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r;
@@ -110,10 +104,9 @@ run_alloc(struct invocation *invocation, struct memclient *ctx)
     return output_flush();
 }
 
-/* ---- share ------------------------------------------------------------------------------------- */
+/* ---- share ------------------------------------------------------------------------------------------------------- */
 
-static int
-parse_share(struct invocation *invocation)
+static int parse_share(struct invocation *invocation)
 {
     int r = parse_only_reference(invocation);
 
@@ -122,8 +115,7 @@ parse_share(struct invocation *invocation)
     return r;
 }
 
-static int
-run_share(struct invocation *invocation, struct memclient *ctx)
+static int run_share(struct invocation *invocation, struct memclient *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     /* the user of the token decides whether it may be foreign */
@@ -132,10 +124,9 @@ run_share(struct invocation *invocation, struct memclient *ctx)
     return r ? r : share_and_print(invocation, buf);
 }
 
-/* ---- open -------------------------------------------------------------------------------------- */
+/* ---- open -------------------------------------------------------------------------------------------------------- */
 
-static int
-parse_open(struct invocation *invocation)
+static int parse_open(struct invocation *invocation)
 {
     int r = parse_reference(invocation);
 
@@ -156,8 +147,7 @@ parse_open(struct invocation *invocation)
  * The program replaces memctl in this process, so that the session and its hold last until it exits. The descriptor
  * stays open over exec().
  */
-static int
-exec_with(const struct invocation *invocation, struct memclient_buffer *buf)
+static int exec_with(const struct invocation *invocation, struct memclient_buffer *buf)
 {
     char number[16], size[24];
     int fd, r, error;
@@ -175,8 +165,7 @@ exec_with(const struct invocation *invocation, struct memclient_buffer *buf)
     return error == ENOENT ? EXIT_NO_PROGRAM : EXIT_NOT_EXECUTABLE;
 }
 
-static int
-run_open(struct invocation *invocation, struct memclient *ctx)
+static int run_open(struct invocation *invocation, struct memclient *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r;
@@ -188,10 +177,9 @@ run_open(struct invocation *invocation, struct memclient *ctx)
     return invocation->program ? exec_with(invocation, buf) : print_buffer(invocation, buf);
 }
 
-/* ---- publish, move and rm ---------------------------------------------------------------------- */
+/* ---- publish, move and rm ---------------------------------------------------------------------------------------- */
 
-static int
-run_publish(struct invocation *invocation, struct memclient *ctx)
+static int run_publish(struct invocation *invocation, struct memclient *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r = line_open(ctx, 0, &buf);
@@ -201,8 +189,7 @@ run_publish(struct invocation *invocation, struct memclient *ctx)
     return !r && invocation->json ? print_buffer(invocation, buf) : r;
 }
 
-static int
-parse_move(struct invocation *invocation)
+static int parse_move(struct invocation *invocation)
 {
     int r = parse_only_reference(invocation);
 
@@ -211,8 +198,7 @@ parse_move(struct invocation *invocation)
     return r;
 }
 
-static int
-run_move(struct invocation *invocation, struct memclient *ctx)
+static int run_move(struct invocation *invocation, struct memclient *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r = line_open(ctx, 0, &buf);
@@ -222,8 +208,7 @@ run_move(struct invocation *invocation, struct memclient *ctx)
     return !r && invocation->json ? print_buffer(invocation, buf) : r;
 }
 
-static int
-parse_rm(struct invocation *invocation)
+static int parse_rm(struct invocation *invocation)
 {
     int r = parse_only_reference(invocation);
 
@@ -232,8 +217,7 @@ parse_rm(struct invocation *invocation)
     return r;
 }
 
-static int
-run_rm(struct invocation *invocation, struct memclient *ctx)
+static int run_rm(struct invocation *invocation, struct memclient *ctx)
 {
     const char *kind = NULL;
     int r = -EINVAL;
@@ -252,12 +236,13 @@ run_rm(struct invocation *invocation, struct memclient *ctx)
         r = memclient_revoke(ctx, &line.reference.token);
         break;
     }
-    return r || !invocation->json ? r : output_one(json_pack("{s:s, s:o}", "kind", kind, "removed",
-                                                           json_text(line.given)));
+    return r || !invocation->json ? r
+                                  : output_one(json_pack("{s:s, s:o}", "kind", kind, "removed", json_text(line.given)));
 }
 
 const struct command buffer_commands[] = {
-    {.name = "alloc", .synopsis = "--size SIZE [OPTIONS]",
+    {.name = "alloc",
+     .synopsis = "--size SIZE [OPTIONS]",
      .summary = "Allocate a buffer",
      .help = "With --name the buffer stays until it is removed, and its id is printed. Without it, a token is\n"
              "printed that opens the buffer once within 60 s and keeps it alive until then.\n"
@@ -277,8 +262,12 @@ const struct command buffer_commands[] = {
              "  --align SIZE        alignment of its address\n"
              "  --publishable       it can be made immutable later (`memctl publish`)\n"
              "  --wait TIME         how long to wait for room: 500ms, 10s, 5min\n",
-     .autostart = true, .options = "snpNgzltwaPWkGO", .parse = parse_alloc, .run = run_alloc},
-    {.name = "share", .synopsis = "[OPTIONS] BUFFER",
+     .autostart = true,
+     .options = "snpNgzltwaPWkGO",
+     .parse = parse_alloc,
+     .run = run_alloc},
+    {.name = "share",
+     .synopsis = "[OPTIONS] BUFFER",
      .summary = "Make a token that opens a buffer, and print it",
      .help = "  --rights RIGHTS  what it grants: r read, w write, s share, m manage; by default\n"
              "                   reading, and writing if you may\n"
@@ -288,8 +277,11 @@ const struct command buffer_commands[] = {
              "  --uid USER       only by this user\n"
              "  --gid GROUP      only by members of this group\n"
              "  --pid PID        only by this process\n",
-     .options = "rKueUDI", .parse = parse_share, .run = run_share},
-    {.name = "open", .synopsis = "[OPTIONS] BUFFER [PROGRAM [ARGUMENTS]]",
+     .options = "rKueUDI",
+     .parse = parse_share,
+     .run = run_share},
+    {.name = "open",
+     .synopsis = "[OPTIONS] BUFFER [PROGRAM [ARGUMENTS]]",
      .summary = "Open a buffer and show it, or run a program with it",
      .help = "PROGRAM gets a descriptor of the buffer, whose number is in $MEMORYD_FD, and its size in\n"
              "$MEMORYD_SIZE. It holds the buffer until it exits. Its exit status is that of memctl, as\n"
@@ -299,30 +291,51 @@ const struct command buffer_commands[] = {
              "  --rights RIGHTS  r to read, rw to write; by default as much as you may\n"
              "  --claim KIND     shared or exclusive, of a NAME: refused while another session's claim\n"
              "                   forbids it\n",
-     .runs_program = true, .options = "rC", .parse = parse_open, .run = run_open},
-    {.name = "cat", .synopsis = "BUFFER", .summary = "Write a buffer's bytes to standard output",
+     .runs_program = true,
+     .options = "rC",
+     .parse = parse_open,
+     .run = run_open},
+    {.name = "cat",
+     .synopsis = "BUFFER",
+     .summary = "Write a buffer's bytes to standard output",
      .help = "With --json they are base64.\n",
-     .parse = parse_only_reference, .run = run_cat},
-    {.name = "fill", .synopsis = "BUFFER", .summary = "Fill a buffer from standard input",
+     .parse = parse_only_reference,
+     .run = run_cat},
+    {.name = "fill",
+     .synopsis = "BUFFER",
+     .summary = "Fill a buffer from standard input",
      .help = "From its start; bytes beyond the end of the input are left unchanged.\n",
-     .parse = parse_only_reference, .run = run_fill},
-    {.name = "publish", .synopsis = "[--future-only] BUFFER", .summary = "Make a buffer immutable",
+     .parse = parse_only_reference,
+     .run = run_fill},
+    {.name = "publish",
+     .synopsis = "[--future-only] BUFFER",
+     .summary = "Make a buffer immutable",
      .help = "It must have been made with --publishable, and nobody may have it mapped for writing.\n"
              "\n"
              "  --future-only    existing writable mappings stay writable\n",
-     .options = "F", .parse = parse_only_reference, .run = run_publish},
-    {.name = "move", .synopsis = "--node N BUFFER", .summary = "Move a buffer's pages to another NUMA node",
+     .options = "F",
+     .parse = parse_only_reference,
+     .run = run_publish},
+    {.name = "move",
+     .synopsis = "--node N BUFFER",
+     .summary = "Move a buffer's pages to another NUMA node",
      .help = "Contents and addresses stay. No existing mapping of it may have been touched yet.\n"
              "\n"
              "  --node N         the node to move to; the buffer is bound to it afterwards\n",
-     .options = "N", .parse = parse_move, .run = run_move},
-    {.name = "rm", .synopsis = "[--force] BUFFER", .summary = "Unbind a name, end a buffer, or revoke a token",
+     .options = "N",
+     .parse = parse_move,
+     .run = run_move},
+    {.name = "rm",
+     .synopsis = "[--force] BUFFER",
+     .summary = "Unbind a name, end a buffer, or revoke a token",
      .help = "A name is unbound; its buffer is freed when nobody holds it any more. A token is revoked. An id\n"
              "ends the buffer itself, with all its names, tokens and holds; processes that have it mapped keep\n"
              "the contents until they unmap it.\n"
              "\n"
              "  --force          discard the contents too, even where they are mapped\n"
              "                   (administrators)\n",
-     .options = "f", .parse = parse_rm, .run = run_rm},
+     .options = "f",
+     .parse = parse_rm,
+     .run = run_rm},
     {.name = NULL},
 };

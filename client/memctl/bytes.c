@@ -11,8 +11,7 @@
 #include "memctl/line.h"
 #include "memctl/output.h"
 
-static int
-open_mapped(struct memclient *ctx, unsigned rights, struct memclient_buffer **buf, char **ret_bytes)
+static int open_mapped(struct memclient *ctx, unsigned rights, struct memclient_buffer **buf, char **ret_bytes)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     void *address;
@@ -29,8 +28,7 @@ open_mapped(struct memclient *ctx, unsigned rights, struct memclient_buffer **bu
     return r;
 }
 
-static int
-write_bytes(const struct invocation *invocation, const char *bytes, uint64_t size)
+static int write_bytes(const struct invocation *invocation, const char *bytes, uint64_t size)
 {
     uint64_t done = 0;
 
@@ -46,16 +44,15 @@ write_bytes(const struct invocation *invocation, const char *bytes, uint64_t siz
 }
 
 /* Prints base64 as of RFC 4648, without line breaks. */
-static void
-put_base64(const char *text, uint64_t size)
+static void put_base64(const char *text, uint64_t size)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *bytes = (const unsigned char *)text;
 
     for (uint64_t i = 0; i < size && !ferror(stdout); i += 3) {
         uint64_t left = size - i;
-        uint32_t group = (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0)
-                         | (left > 2 ? bytes[i + 2] : 0);
+        uint32_t group =
+            (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (left > 2 ? bytes[i + 2] : 0);
 
         putchar_unlocked(digits[group >> 18]);
         putchar_unlocked(digits[group >> 12 & 63]);
@@ -65,8 +62,7 @@ put_base64(const char *text, uint64_t size)
 }
 
 /* Prints as it goes, not by a row: there may be more bytes than memory for their text. */
-static int
-print_bytes(uint64_t id, const char *bytes, uint64_t size)
+static int print_bytes(uint64_t id, const char *bytes, uint64_t size)
 {
     printf("[\n  {\n    \"buffer\": %" PRIu64 ",\n    \"bytes\": %" PRIu64 ",\n    \"base64\": \"", id, size);
     put_base64(bytes, size);
@@ -74,8 +70,7 @@ print_bytes(uint64_t id, const char *bytes, uint64_t size)
     return output_flush();
 }
 
-int
-run_cat(struct invocation *invocation, struct memclient *ctx)
+int run_cat(struct invocation *invocation, struct memclient *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     uint64_t size;
@@ -90,8 +85,7 @@ run_cat(struct invocation *invocation, struct memclient *ctx)
 }
 
 /* Reads until the end of the input. */
-static int
-read_bytes(const struct invocation *invocation, char *bytes, uint64_t size, uint64_t *ret_done)
+static int read_bytes(const struct invocation *invocation, char *bytes, uint64_t size, uint64_t *ret_done)
 {
     uint64_t done = 0;
     ssize_t n = 1;
@@ -110,8 +104,7 @@ read_bytes(const struct invocation *invocation, char *bytes, uint64_t size, uint
     return EXIT_DONE;
 }
 
-int
-run_fill(struct invocation *invocation, struct memclient *ctx)
+int run_fill(struct invocation *invocation, struct memclient *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     uint64_t done = 0;
@@ -123,6 +116,6 @@ run_fill(struct invocation *invocation, struct memclient *ctx)
         r = read_bytes(invocation, bytes, memclient_buffer_size(buf), &done);
     if (r || !invocation->json)
         return r;
-    return output_one(json_pack("{s:I, s:I}", "buffer", (json_int_t)memclient_buffer_id(buf), "bytes",
-                                (json_int_t)done));
+    return output_one(
+        json_pack("{s:I, s:I}", "buffer", (json_int_t)memclient_buffer_id(buf), "bytes", (json_int_t)done));
 }

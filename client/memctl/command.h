@@ -55,16 +55,15 @@ extern const struct command list_commands[];
 /* The tables above, up to a NULL. */
 extern const struct command *const command_families[];
 
-#define FOR_EACH_COMMAND(each)                                                                  \
-    for (const struct command *const *family_ = command_families; *family_; family_++)          \
+#define FOR_EACH_COMMAND(each)                                                         \
+    for (const struct command *const *family_ = command_families; *family_; family_++) \
         for (const struct command *each = *family_; each->name; each++)
 
 /* NULL if there is none of that name. */
 const struct command *find_command(const char *name);
 
 /* Prints what is wrong with the command line and how to learn more, and returns EXIT_USAGE. */
-int usage_error(const struct invocation *invocation, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+int usage_error(const struct invocation *invocation, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints "COMMAND: SENTENCE" and returns EXIT_REFUSED. */
 int refused(const struct invocation *invocation, const char *sentence);

@@ -71,16 +71,15 @@ doctor_report(struct findings *findings, const char *check, bool ok, const char 
     va_start(arguments, format);
     (void)vsnprintf(detail, sizeof(detail), format, arguments);
     va_end(arguments);
-    r = output_row(&findings->output, json_pack("{so sb so}", "check", json_text(check), "ok", ok, "detail",
-                                                json_text(detail)));
+    r = output_row(&findings->output,
+                   json_pack("{so sb so}", "check", json_text(check), "ok", ok, "detail", json_text(detail)));
     findings->healthy &= ok;
     if (r)
         findings->r = r;
 }
 
 /* Loads a layer as a loader does. True: it is memoryd's. */
-static bool
-doctor_check_layer(struct findings *findings, const char *file)
+static bool doctor_check_layer(struct findings *findings, const char *file)
 {
     void *library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     info_fn *info = NULL;
@@ -101,8 +100,7 @@ doctor_check_layer(struct findings *findings, const char *file)
     return !strncmp(name, "memoryd:", strlen("memoryd:"));
 }
 
-static void
-doctor_check_layers(struct findings *findings)
+static void doctor_check_layers(struct findings *findings)
 {
     const char *value = secure_getenv("OPENCL_LAYERS");
     _cleanup_free_ char *layers = value && *value ? strdup(value) : NULL;
@@ -120,8 +118,7 @@ doctor_check_layers(struct findings *findings)
 }
 
 /* The function that tells the loader's version; NULL: the loader is not ocl-icd. */
-static info_fn *
-doctor_loader_info_of(void *library)
+static info_fn *doctor_loader_info_of(void *library)
 {
     void *address = dlsym(library, "clGetExtensionFunctionAddress");
     extension_fn *extension = NULL;
@@ -134,8 +131,7 @@ doctor_loader_info_of(void *library)
 }
 
 /* Older loaders, and some others, know no layers. */
-static void
-doctor_check_loader(struct findings *findings, void *library)
+static void doctor_check_loader(struct findings *findings, void *library)
 {
     info_fn *info = doctor_loader_info_of(library);
     char version[64] = "", *rest;
@@ -154,8 +150,7 @@ doctor_check_loader(struct findings *findings, void *library)
 }
 
 /* Connects as a program does, but starts no broker. */
-static void
-doctor_check_broker(struct findings *findings, const struct invocation *invocation)
+static void doctor_check_broker(struct findings *findings, const struct invocation *invocation)
 {
     struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
     struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
@@ -176,14 +171,19 @@ doctor_check_broker(struct findings *findings, const struct invocation *invocati
     memclient_close(ctx);
 }
 
-/* ---- drivers ---------------------------------------------------------------------------------------------- */
+/* ---- drivers ----------------------------------------------------------------------------------------------------- */
 
-static bool
-doctor_find_functions(void *library, struct opencl *cl)
+static bool doctor_find_functions(void *library, struct opencl *cl)
 {
-    static const char *const names[] = {"clGetPlatformIDs", "clGetPlatformInfo", "clGetDeviceIDs", "clGetDeviceInfo",
-                                        "clGetExtensionFunctionAddressForPlatform", "clCreateContext",
-                                        "clReleaseContext", "clSVMAlloc", "clSVMFree"};
+    static const char *const names[] = {"clGetPlatformIDs",
+                                        "clGetPlatformInfo",
+                                        "clGetDeviceIDs",
+                                        "clGetDeviceInfo",
+                                        "clGetExtensionFunctionAddressForPlatform",
+                                        "clCreateContext",
+                                        "clReleaseContext",
+                                        "clSVMAlloc",
+                                        "clSVMFree"};
     void *addresses[sizeof(names) / sizeof(names[0])];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -198,8 +198,7 @@ doctor_find_functions(void *library, struct opencl *cl)
 }
 
 /* Is the memory the broker's? Only then the layer gives a token for it. */
-static bool
-doctor_is_of_broker(const struct opencl *cl, void *platform, void *context, const void *ptr)
+static bool doctor_is_of_broker(const struct opencl *cl, void *platform, void *context, const void *ptr)
 {
     cl_svm_handle_memoryd handle = {.type = CL_SVM_HANDLE_TOKEN_MEMORYD};
     void *address = cl->clGetExtensionFunctionAddressForPlatform(platform, "clExportSVMMEMORYD");
@@ -210,8 +209,7 @@ doctor_is_of_broker(const struct opencl *cl, void *platform, void *context, cons
 }
 
 /* Allocates a little shared virtual memory. NULL: it comes from the broker; else what is wrong. */
-static const char *
-doctor_try_device(const struct opencl *cl, void *platform, void *device)
+static const char *doctor_try_device(const struct opencl *cl, void *platform, void *device)
 {
     const char *wrong = NULL;
     uint64_t capabilities = 0;
@@ -237,8 +235,7 @@ doctor_try_device(const struct opencl *cl, void *platform, void *device)
     return wrong;
 }
 
-static void
-doctor_check_device(struct findings *findings, const struct opencl *cl, void *platform, void *device)
+static void doctor_check_device(struct findings *findings, const struct opencl *cl, void *platform, void *device)
 {
     char name[128] = "", version[128] = "", check[160];
     const char *wrong;
@@ -251,8 +248,7 @@ doctor_check_device(struct findings *findings, const struct opencl *cl, void *pl
                   wrong ? wrong : "clSVMAlloc() gives memory of the broker");
 }
 
-static void
-doctor_check_platform(struct findings *findings, const struct opencl *cl, void *platform)
+static void doctor_check_platform(struct findings *findings, const struct opencl *cl, void *platform)
 {
     char name[128] = "", check[160];
     void *devices[OBJECTS_MAX];
@@ -269,8 +265,7 @@ doctor_check_platform(struct findings *findings, const struct opencl *cl, void *
 }
 
 /* Tries all devices in the environment of this process, which has the layer and the broker. */
-static void
-doctor_check_drivers(struct findings *findings, void *library)
+static void doctor_check_drivers(struct findings *findings, void *library)
 {
     void *platforms[OBJECTS_MAX];
     struct opencl cl;
@@ -289,8 +284,7 @@ doctor_check_drivers(struct findings *findings, void *library)
         doctor_check_platform(findings, &cl, platforms[i]);
 }
 
-static void
-doctor_check_opencl(struct findings *findings)
+static void doctor_check_opencl(struct findings *findings)
 {
     void *library = dlopen(LOADER_FILE, RTLD_LAZY | RTLD_LOCAL);
 
@@ -302,10 +296,9 @@ doctor_check_opencl(struct findings *findings)
     doctor_check_drivers(findings, library);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- */
+/* ---- a process --------------------------------------------------------------------------------------------------- */
 
-static void
-doctor_check_process(struct findings *findings, const char *pid)
+static void doctor_check_process(struct findings *findings, const char *pid)
 {
     _cleanup_fclose_ FILE *maps = NULL;
     char path[64], line[PATH_MAX + 128];
@@ -335,8 +328,7 @@ static const struct column doctor_columns[] = {
 
 static const char *process; /* to be examined, or NULL */
 
-static int
-parse_doctor(struct invocation *invocation)
+static int parse_doctor(struct invocation *invocation)
 {
     if (next_option(invocation) != -1)
         return EXIT_USAGE;
@@ -350,8 +342,7 @@ parse_doctor(struct invocation *invocation)
     return EXIT_DONE;
 }
 
-static int
-run_doctor(struct invocation *invocation, struct memclient *ctx)
+static int run_doctor(struct invocation *invocation, struct memclient *ctx)
 {
     struct findings findings = {.healthy = true};
     int r;
@@ -377,12 +368,15 @@ run_doctor(struct invocation *invocation, struct memclient *ctx)
 }
 
 const struct command doctor_commands[] = {
-    {.name = "doctor", .synopsis = "opencl [PID]",
+    {.name = "doctor",
+     .synopsis = "opencl [PID]",
      .summary = "Say whether OpenCL programs get their shared virtual memory from memoryd",
      .help = "Asks the broker; looks at OPENCL_LAYERS as programs started here would have it, and loads what it names\n"
              "as OpenCL's loader would; and asks each device of each driver for a little shared virtual memory, to\n"
              "see whether that comes from the broker. With PID it looks whether that process has the layer. Exit\n"
              "status 1 if anything is in the way, 3 if no broker answers.\n",
-     .without_broker = true, .parse = parse_doctor, .run = run_doctor},
+     .without_broker = true,
+     .parse = parse_doctor,
+     .run = run_doctor},
     {.name = NULL},
 };

@@ -12,8 +12,7 @@
 #include "memctl/reference.h"
 #include "memctl/text.h"
 
-void
-print_usage(FILE *stream)
+void print_usage(FILE *stream)
 {
     fputs("usage: memctl [--json] [--socket PATH] COMMAND [ARGUMENTS]\n"
           "\n"
@@ -21,7 +20,7 @@ print_usage(FILE *stream)
           "\n"
           "commands:\n",
           stream);
-    FOR_EACH_COMMAND (command)
+    FOR_EACH_COMMAND(command)
         if (!command->hidden)
             fprintf(stream, "  %-14s %s\n", command->name, command->summary);
     fputs("\n"
@@ -41,21 +40,19 @@ print_usage(FILE *stream)
           stream);
 }
 
-static json_t *
-row_command(const struct command *command)
+static json_t *row_command(const struct command *command)
 {
     return json_pack("{s:s, s:s?, s:s, s:s?}", "command", command->name, "synopsis", command->synopsis, "summary",
                      command->summary, "help", command->help);
 }
 
-int
-print_help(const struct invocation *invocation, const struct command *command)
+int print_help(const struct invocation *invocation, const struct command *command)
 {
     struct output output;
 
     if (invocation->json) {
         output_init(&output, true, NULL);
-        FOR_EACH_COMMAND (one)
+        FOR_EACH_COMMAND(one)
             if ((!command && !one->hidden) || one == command)
                 (void)output_row(&output, row_command(one));
         return output_end(&output, EXIT_DONE);
@@ -71,12 +68,11 @@ print_help(const struct invocation *invocation, const struct command *command)
     return output_flush();
 }
 
-/* ---- help -------------------------------------------------------------------------------------- */
+/* ---- help -------------------------------------------------------------------------------------------------------- */
 
 static const struct command *subject;
 
-static int
-parse_help(struct invocation *invocation)
+static int parse_help(struct invocation *invocation)
 {
     if (next_option(invocation) != -1)
         return EXIT_USAGE;
@@ -89,16 +85,14 @@ parse_help(struct invocation *invocation)
     return parse_end(invocation);
 }
 
-static int
-run_help(struct invocation *invocation, struct memclient *ctx)
+static int run_help(struct invocation *invocation, struct memclient *ctx)
 {
     return print_help(invocation, subject);
 }
 
-/* ---- completion: one word a line, as it has to be given, not quoted for a shell ---------------- */
+/* ---- completion: one word a line, as it has to be given, not quoted for a shell ---------------------------------- */
 
-static int
-complete_name(const struct memclient_name *name, void *data)
+static int complete_name(const struct memclient_name *name, void *data)
 {
     char text[REFERENCE_MAX];
 
@@ -107,23 +101,20 @@ complete_name(const struct memclient_name *name, void *data)
     return 0;
 }
 
-static int
-complete_buffer(const struct memclient_buffer_info *info, void *data)
+static int complete_buffer(const struct memclient_buffer_info *info, void *data)
 {
     if (info->state == MEMCLIENT_STATE_LIVE)
         printf("%s%" PRIu64 "\n", (const char *)data, info->id);
     return 0;
 }
 
-static int
-complete_pool(const struct memclient_pool *pool, void *data)
+static int complete_pool(const struct memclient_pool *pool, void *data)
 {
     puts(pool->name);
     return 0;
 }
 
-static int
-complete_from_broker(const struct invocation *invocation, const char *what)
+static int complete_from_broker(const struct invocation *invocation, const char *what)
 {
     static char plain[] = "", explicit[] = "id:";
     struct memclient *ctx;
@@ -143,15 +134,14 @@ complete_from_broker(const struct invocation *invocation, const char *what)
     return r ? EXIT_REFUSED : output_flush();
 }
 
-static int
-run_complete(struct invocation *invocation, struct memclient *ctx)
+static int run_complete(struct invocation *invocation, struct memclient *ctx)
 {
     const char *what = invocation->argv[optind], *command = what ? invocation->argv[optind + 1] : NULL;
 
     if (!what)
         return EXIT_USAGE;
     if (!strcmp(what, "commands")) {
-        FOR_EACH_COMMAND (one)
+        FOR_EACH_COMMAND(one)
             if (!one->hidden)
                 puts(one->name);
         return output_flush();
@@ -167,17 +157,25 @@ run_complete(struct invocation *invocation, struct memclient *ctx)
     return complete_from_broker(invocation, what);
 }
 
-static int
-parse_complete(struct invocation *invocation)
+static int parse_complete(struct invocation *invocation)
 {
     return next_option(invocation) != -1 ? EXIT_USAGE : EXIT_DONE;
 }
 
 const struct command help_commands[] = {
-    {.name = "help", .synopsis = "[COMMAND]", .summary = "Print help, also about a command",
-     .without_broker = true, .parse = parse_help, .run = run_help},
-    {.name = "__complete", .synopsis = "WHAT [COMMAND]", .summary = "List words for completion",
+    {.name = "help",
+     .synopsis = "[COMMAND]",
+     .summary = "Print help, also about a command",
+     .without_broker = true,
+     .parse = parse_help,
+     .run = run_help},
+    {.name = "__complete",
+     .synopsis = "WHAT [COMMAND]",
+     .summary = "List words for completion",
      .help = "WHAT is commands, options, buffers, names or pools.\n",
-     .hidden = true, .without_broker = true, .parse = parse_complete, .run = run_complete},
+     .hidden = true,
+     .without_broker = true,
+     .parse = parse_complete,
+     .run = run_complete},
     {.name = NULL},
 };

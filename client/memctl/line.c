@@ -63,8 +63,7 @@ static const struct line_option {
     {'F', "future-only", LINE_NONE, FLAGS(line.publish_flags, MEMCLIENT_PUBLISH_FUTURE_ONLY)},
 };
 
-static const struct line_option *
-line_option(int letter)
+static const struct line_option *line_option(int letter)
 {
     const struct line_option *option = line_options;
 
@@ -73,8 +72,7 @@ line_option(int letter)
     return option;
 }
 
-struct option
-line_getopt(char letter)
+struct option line_getopt(char letter)
 {
     const struct line_option *option = line_option(letter);
 
@@ -82,8 +80,7 @@ line_getopt(char letter)
 }
 
 /* 0, -EINVAL or -ERANGE for a value. */
-static int
-line_set(const struct line_option *option, const char *value)
+static int line_set(const struct line_option *option, const char *value)
 {
     struct memclient_name_options *name = option->target;
 
@@ -119,8 +116,7 @@ line_set(const struct line_option *option, const char *value)
     return -EINVAL;
 }
 
-int
-parse_options(struct invocation *invocation)
+int parse_options(struct invocation *invocation)
 {
     const struct line_option *option;
     int letter, r;
@@ -142,8 +138,7 @@ parse_options(struct invocation *invocation)
     return EXIT_DONE;
 }
 
-int
-parse_reference(struct invocation *invocation)
+int parse_reference(struct invocation *invocation)
 {
     const char *wrong;
     int r = parse_options(invocation);
@@ -160,16 +155,14 @@ parse_reference(struct invocation *invocation)
     return EXIT_DONE;
 }
 
-int
-parse_only_reference(struct invocation *invocation)
+int parse_only_reference(struct invocation *invocation)
 {
     int r = parse_reference(invocation);
 
     return r ? r : parse_end(invocation);
 }
 
-int
-line_open(struct memclient *ctx, unsigned rights, struct memclient_buffer **ret)
+int line_open(struct memclient *ctx, unsigned rights, struct memclient_buffer **ret)
 {
     const struct reference *reference = &line.reference;
 

@@ -16,23 +16,22 @@
 #include "memctl/text.h"
 
 /* A listing of the library as a command: the items of memclient_list_PLURAL() become rows of SINGULAR_columns. */
-#define LISTING(plural, singular, type)                                                                      \
-    static int singular##_item(const struct type *item, void *data)                                          \
-    {                                                                                                        \
-        return output_item(data, item);                                                                      \
-    }                                                                                                        \
-    static int run_##plural(struct invocation *invocation, struct memclient *ctx)                            \
-    {                                                                                                        \
-        struct output output;                                                                                \
-                                                                                                             \
-        output_init(&output, invocation->json, singular##_columns);                                          \
-        return output_end(&output, memclient_list_##plural(ctx, singular##_item, &output));                  \
+#define LISTING(plural, singular, type)                                                     \
+    static int singular##_item(const struct type *item, void *data)                         \
+    {                                                                                       \
+        return output_item(data, item);                                                     \
+    }                                                                                       \
+    static int run_##plural(struct invocation *invocation, struct memclient *ctx)           \
+    {                                                                                       \
+        struct output output;                                                               \
+                                                                                            \
+        output_init(&output, invocation->json, singular##_columns);                         \
+        return output_end(&output, memclient_list_##plural(ctx, singular##_item, &output)); \
     }
 
-/* ---- status ------------------------------------------------------------------------------------ */
+/* ---- status ------------------------------------------------------------------------------------------------------ */
 
-static int
-status_add_node(const struct memclient_node *node, void *data)
+static int status_add_node(const struct memclient_node *node, void *data)
 {
     struct capacity *sum = data;
 
@@ -42,8 +41,7 @@ status_add_node(const struct memclient_node *node, void *data)
 }
 
 /* Declared pools are parts of the pools of nodes. */
-static int
-status_add_huge_pool(const struct memclient_pool *pool, void *data)
+static int status_add_huge_pool(const struct memclient_pool *pool, void *data)
 {
     struct capacity *sum = data;
 
@@ -54,8 +52,7 @@ status_add_huge_pool(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
-static int
-run_status(struct invocation *invocation, struct memclient *ctx)
+static int run_status(struct invocation *invocation, struct memclient *ctx)
 {
     struct status_row row = {.status = MEMCLIENT_BROKER_STATUS_INIT, .connection = MEMCLIENT_CONNECTION_INFO_INIT};
     struct output output;
@@ -75,7 +72,7 @@ run_status(struct invocation *invocation, struct memclient *ctx)
     return output_end(&output, output_item(&output, &row));
 }
 
-/* ---- listings ---------------------------------------------------------------------------------- */
+/* ---- listings ---------------------------------------------------------------------------------------------------- */
 
 LISTING(nodes, node, memclient_node)
 LISTING(pools, pool, memclient_pool)
@@ -85,15 +82,14 @@ LISTING(reservations, reservation, memclient_reservation_info)
 LISTING(names, name, memclient_name)
 LISTING(tokens, token, memclient_token_info)
 
-/* ---- leaks ------------------------------------------------------------------------------------- */
+/* ---- leaks ------------------------------------------------------------------------------------------------------- */
 
 struct leaks {
     struct output output;
     uint64_t n, bytes;
 };
 
-static int
-leak_add_item(const struct memclient_buffer_info *info, void *data)
+static int leak_add_item(const struct memclient_buffer_info *info, void *data)
 {
     struct leaks *leaks = data;
 
@@ -106,24 +102,22 @@ leak_add_item(const struct memclient_buffer_info *info, void *data)
 
 /* Adds the maker's program to its rows, if the process still has a session that is older than the buffer. A younger
  * session may be of another process with the same pid. */
-static int
-leak_name_makers(const struct memclient_session *session, void *data)
+static int leak_name_makers(const struct memclient_session *session, void *data)
 {
     struct leaks *leaks = data;
     size_t index;
     json_t *row;
 
-    json_array_foreach (leaks->output.rows, index, row)
-        if (json_integer_value(json_object_get(row, "pid")) == session->pid
-            && json_integer_value(json_object_get(row, "uid")) == session->uid
-            && json_integer_value(json_object_get(row, "created_ms")) >= (json_int_t)session->created_ms
-            && *session->program && json_object_set_new(row, "program", json_string(session->program)))
+    json_array_foreach(leaks->output.rows, index, row)
+        if (json_integer_value(json_object_get(row, "pid")) == session->pid &&
+            json_integer_value(json_object_get(row, "uid")) == session->uid &&
+            json_integer_value(json_object_get(row, "created_ms")) >= (json_int_t)session->created_ms &&
+            *session->program && json_object_set_new(row, "program", json_string(session->program)))
             return -ENOMEM;
     return 0;
 }
 
-static int
-run_leaks(struct invocation *invocation, struct memclient *ctx)
+static int run_leaks(struct invocation *invocation, struct memclient *ctx)
 {
     struct leaks leaks = {.n = 0};
     char bytes[24];
@@ -147,10 +141,9 @@ run_leaks(struct invocation *invocation, struct memclient *ctx)
     return output_flush();
 }
 
-/* ---- check ------------------------------------------------------------------------------------- */
+/* ---- check ------------------------------------------------------------------------------------------------------- */
 
-static int
-run_check(struct invocation *invocation, struct memclient *ctx)
+static int run_check(struct invocation *invocation, struct memclient *ctx)
 {
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
     int r;
@@ -165,12 +158,14 @@ run_check(struct invocation *invocation, struct memclient *ctx)
 }
 
 const struct command list_commands[] = {
-    {.name = "status", .summary = "Show the broker: its processes, what it holds, its limits",
+    {.name = "status",
+     .summary = "Show the broker: its processes, what it holds, its limits",
      .help = "What each line means is in memctl(1), as for the columns of all listings.\n",
      .run = run_status},
     {.name = "nodes", .summary = "List the NUMA nodes", .run = run_nodes},
     {.name = "pools", .summary = "List the pools that memory comes from", .run = run_pools},
-    {.name = "buffers", .summary = "List buffers",
+    {.name = "buffers",
+     .summary = "List buffers",
      .help = "Your own, or everybody's if you are root or the broker's user.\n",
      .run = run_buffers},
     {.name = "leaks",

@@ -21,22 +21,20 @@ const struct command *const command_families[] = {list_commands,   buffer_comman
 enum { OPTION_SOCKET = 0x100, OPTION_JSON };
 
 static const struct option common_options[] = {{"socket", required_argument, NULL, OPTION_SOCKET},
-                                        {"json", no_argument, NULL, OPTION_JSON},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {"version", no_argument, NULL, 'V'},
-                                        {NULL, 0, NULL, 0}};
+                                               {"json", no_argument, NULL, OPTION_JSON},
+                                               {"help", no_argument, NULL, 'h'},
+                                               {"version", no_argument, NULL, 'V'},
+                                               {NULL, 0, NULL, 0}};
 
-const struct command *
-find_command(const char *name)
+const struct command *find_command(const char *name)
 {
-    FOR_EACH_COMMAND (command)
+    FOR_EACH_COMMAND(command)
         if (!strcmp(command->name, name))
             return command;
     return NULL;
 }
 
-int
-usage_error(const struct invocation *invocation, const char *format, ...)
+int usage_error(const struct invocation *invocation, const char *format, ...)
 {
     char text[TEXT_MAX];
     va_list arguments;
@@ -53,16 +51,14 @@ usage_error(const struct invocation *invocation, const char *format, ...)
     return EXIT_USAGE;
 }
 
-int
-refused(const struct invocation *invocation, const char *sentence)
+int refused(const struct invocation *invocation, const char *sentence)
 {
     say("%s: %s", invocation->command->name, sentence);
     return EXIT_REFUSED;
 }
 
 /* Handles an option that every command has. Returns the option, or '?' after printing what is wrong. */
-static int
-take_common(struct invocation *invocation, int option, char *const *argv)
+static int take_common(struct invocation *invocation, int option, char *const *argv)
 {
     switch (option) {
     case OPTION_SOCKET:
@@ -90,8 +86,7 @@ take_common(struct invocation *invocation, int option, char *const *argv)
     }
 }
 
-void
-list_options(const struct command *command, struct option all[OPTIONS_MAX])
+void list_options(const struct command *command, struct option all[OPTIONS_MAX])
 {
     for (const struct option *o = common_options; o->name; o++)
         *all++ = *o;
@@ -100,8 +95,7 @@ list_options(const struct command *command, struct option all[OPTIONS_MAX])
     *all = (struct option){.name = NULL};
 }
 
-int
-next_option(struct invocation *invocation)
+int next_option(struct invocation *invocation)
 {
     struct option all[OPTIONS_MAX];
     int option;
@@ -117,24 +111,21 @@ next_option(struct invocation *invocation)
     return option;
 }
 
-int
-parse_end(const struct invocation *invocation)
+int parse_end(const struct invocation *invocation)
 {
     if (optind < invocation->argc)
         return usage_error(invocation, "`%s' is one argument too many", invocation->argv[optind]);
     return EXIT_DONE;
 }
 
-bool
-is_without_broker(int r)
+bool is_without_broker(int r)
 {
     /* -ENOENT of the broker itself has a status, and means that what was asked for does not exist */
     return (r == -ENOENT || r == -ECONNREFUSED) && !memclient_error_status();
 }
 
 /* Prints why the library's last call failed. No answer of a broker has an exit status of its own. */
-static int
-report_failure(const char *command, int r)
+static int report_failure(const char *command, int r)
 {
     bool no_broker = is_without_broker(r);
     char words[TEXT_MAX];
@@ -147,8 +138,7 @@ report_failure(const char *command, int r)
     return no_broker ? EXIT_NO_BROKER : EXIT_REFUSED;
 }
 
-int
-open_broker(const struct invocation *invocation, struct memclient **ctx)
+int open_broker(const struct invocation *invocation, struct memclient **ctx)
 {
     struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
     int r;
@@ -161,8 +151,7 @@ open_broker(const struct invocation *invocation, struct memclient **ctx)
     return r < 0 ? report_failure(invocation->command->name, r) : EXIT_DONE;
 }
 
-static int
-run_command(struct invocation *invocation)
+static int run_command(struct invocation *invocation)
 {
     struct memclient *ctx;
     int r;
@@ -186,14 +175,12 @@ run_command(struct invocation *invocation)
 }
 
 /* Was a program to be run? If the command line was not understood: does an argument follow the buffer? */
-static bool
-has_program(const struct invocation *invocation)
+static bool has_program(const struct invocation *invocation)
 {
     return invocation->command->runs_program && (invocation->program || invocation->argc - optind >= 2);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct invocation invocation = {0};
     int option, r;

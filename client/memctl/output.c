@@ -18,14 +18,12 @@
 
 enum { COLUMNS_MAX = 32 };
 
-void
-output_init(struct output *output, bool json, const struct column *columns)
+void output_init(struct output *output, bool json, const struct column *columns)
 {
     *output = (struct output){.json = json, .columns = columns, .rows = json_array()};
 }
 
-int
-output_row(struct output *output, json_t *row)
+int output_row(struct output *output, json_t *row)
 {
     if (!json_array_append_new(output->rows, row))
         return 0;
@@ -33,8 +31,7 @@ output_row(struct output *output, json_t *row)
     return -ENOMEM;
 }
 
-json_t *
-json_word(const char *const *words, uint64_t value)
+json_t *json_word(const char *const *words, uint64_t value)
 {
     for (; *words; words++)
         if (!value--)
@@ -42,8 +39,7 @@ json_word(const char *const *words, uint64_t value)
     return json_string("unknown");
 }
 
-static json_t *
-output_numbers(const uint32_t *numbers, size_t n)
+static json_t *output_numbers(const uint32_t *numbers, size_t n)
 {
     json_t *array = json_array();
 
@@ -52,8 +48,7 @@ output_numbers(const uint32_t *numbers, size_t n)
     return array;
 }
 
-static json_t *
-column_value(const struct column *column, const void *item)
+static json_t *column_value(const struct column *column, const void *item)
 {
     const char *start = item;
     const void *member = start + column->offset;
@@ -83,8 +78,7 @@ column_value(const struct column *column, const void *item)
     return column->form == COLUMN_YES ? json_boolean(number) : json_integer((json_int_t)number);
 }
 
-int
-output_item(struct output *output, const void *item)
+int output_item(struct output *output, const void *item)
 {
     json_t *row = json_object();
 
@@ -97,8 +91,7 @@ output_item(struct output *output, const void *item)
     return output_row(output, row);
 }
 
-json_t *
-json_text(const char *text)
+json_t *json_text(const char *text)
 {
     char clean[TEXT_MAX];
 
@@ -107,8 +100,7 @@ json_text(const char *text)
     return utf8_is_text(text, strlen(text)) ? json_string(text) : json_string(text_clean(text, clean, sizeof(clean)));
 }
 
-static void
-output_format_span(int64_t seconds, char *text, size_t size)
+static void output_format_span(int64_t seconds, char *text, size_t size)
 {
     if (seconds < 0)
         snprintf(text, size, "0s");
@@ -122,8 +114,7 @@ output_format_span(int64_t seconds, char *text, size_t size)
         snprintf(text, size, "%" PRId64 "d", seconds / 86400);
 }
 
-static void
-output_format_plain(const json_t *value, char *text, size_t size)
+static void output_format_plain(const json_t *value, char *text, size_t size)
 {
     if (json_is_string(value) && *json_string_value(value))
         text_clean(json_string_value(value), text, size);
@@ -133,14 +124,13 @@ output_format_plain(const json_t *value, char *text, size_t size)
         snprintf(text, size, "-");
 }
 
-static void
-output_format_list(const json_t *value, char *text, size_t size)
+static void output_format_list(const json_t *value, char *text, size_t size)
 {
     size_t index, used = 0;
     const json_t *element;
 
     snprintf(text, size, "-");
-    json_array_foreach (value, index, element) {
+    json_array_foreach(value, index, element) {
         if (index && used < size - 1)
             text[used++] = ',';
         output_format_plain(element, text + used, size - used);
@@ -148,8 +138,7 @@ output_format_list(const json_t *value, char *text, size_t size)
     }
 }
 
-static void
-output_format_cell(const struct column *column, const json_t *row, char *text, size_t size)
+static void output_format_cell(const struct column *column, const json_t *row, char *text, size_t size)
 {
     const json_t *value = json_object_get(row, column->key);
     json_int_t number = json_integer_value(value);
@@ -182,14 +171,12 @@ output_format_cell(const struct column *column, const json_t *row, char *text, s
 }
 
 /* Are its cells numbers, which end below each other? */
-static bool
-output_is_right_aligned(const struct column *column)
+static bool output_is_right_aligned(const struct column *column)
 {
     return column->form != COLUMN_TEXT && column->form != COLUMN_LIST && column->form != COLUMN_YES;
 }
 
-static void
-output_print_cell(const char *cell, size_t width, bool right, bool last)
+static void output_print_cell(const char *cell, size_t width, bool right, bool last)
 {
     size_t columns = text_columns(cell), blanks = columns < width ? width - columns : 0;
 
@@ -199,8 +186,7 @@ output_print_cell(const char *cell, size_t width, bool right, bool last)
         printf("%s%*s", cell, last ? 0 : (int)blanks, "");
 }
 
-static void
-output_print_row(const struct column *const *columns, const size_t *widths, size_t n, const json_t *row)
+static void output_print_row(const struct column *const *columns, const size_t *widths, size_t n, const json_t *row)
 {
     for (size_t i = 0; i < n; i++) {
         char cell[TEXT_MAX];
@@ -213,8 +199,7 @@ output_print_row(const struct column *const *columns, const size_t *widths, size
     putchar('\n');
 }
 
-static void
-output_print_table(const struct output *output)
+static void output_print_table(const struct output *output)
 {
     const struct column *columns[COLUMNS_MAX];
     size_t widths[COLUMNS_MAX], index, n = 0;
@@ -225,7 +210,7 @@ output_print_table(const struct output *output)
             widths[n] = text_columns(column->heading);
             columns[n++] = column;
         }
-    json_array_foreach (output->rows, index, row)
+    json_array_foreach(output->rows, index, row)
         for (size_t i = 0; i < n; i++) {
             char cell[TEXT_MAX];
             size_t width;
@@ -237,12 +222,11 @@ output_print_table(const struct output *output)
         }
 
     output_print_row(columns, widths, n, NULL);
-    json_array_foreach (output->rows, index, row)
+    json_array_foreach(output->rows, index, row)
         output_print_row(columns, widths, n, row);
 }
 
-static void
-output_print_vertical(const struct output *output)
+static void output_print_vertical(const struct output *output)
 {
     const json_t *row = json_array_get(output->rows, 0);
     size_t width = 0;
@@ -259,8 +243,7 @@ output_print_vertical(const struct output *output)
     }
 }
 
-int
-output_flush(void)
+int output_flush(void)
 {
     errno = 0;
     if (!fflush(stdout) && !ferror(stdout))
@@ -269,8 +252,7 @@ output_flush(void)
     return EXIT_REFUSED;
 }
 
-int
-output_end(struct output *output, int r)
+int output_end(struct output *output, int r)
 {
     if (output->no_memory) {
         say("not enough memory to print the result");
@@ -291,8 +273,7 @@ output_end(struct output *output, int r)
     return r;
 }
 
-int
-output_one(json_t *row)
+int output_one(json_t *row)
 {
     struct output output;
 
@@ -300,8 +281,7 @@ output_one(json_t *row)
     return output_end(&output, output_row(&output, row));
 }
 
-int
-output_one_item(bool json, const struct column *columns, const void *item)
+int output_one_item(bool json, const struct column *columns, const void *item)
 {
     struct output output;
 

@@ -13,13 +13,13 @@
 #include <stdint.h>
 
 enum column_form {
-    COLUMN_TEXT,   /* a string as it is */
+    COLUMN_TEXT, /* a string as it is */
     COLUMN_NUMBER,
-    COLUMN_BYTES,  /* 8M, 1.5G */
-    COLUMN_LIST,   /* an array, joined with commas */
-    COLUMN_YES,    /* a boolean: yes or no */
-    COLUMN_AGE,    /* milliseconds since 1970: "3m" ago */
-    COLUMN_SPAN,   /* milliseconds: "3m" */
+    COLUMN_BYTES, /* 8M, 1.5G */
+    COLUMN_LIST,  /* an array, joined with commas */
+    COLUMN_YES,   /* a boolean: yes or no */
+    COLUMN_AGE,   /* milliseconds since 1970: "3m" ago */
+    COLUMN_SPAN,  /* milliseconds: "3m" */
 };
 
 /*
@@ -47,7 +47,7 @@ struct column {
 
 struct output {
     bool json;
-    bool vertical; /* prints a line for each column of the only row */
+    bool vertical;                /* prints a line for each column of the only row */
     const struct column *columns; /* up to COLUMNS_END; NULL: there is no table */
     json_t *rows;
     bool no_memory;

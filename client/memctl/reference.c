@@ -11,8 +11,7 @@
 #include "memctl/reference.h"
 
 /* Parses an id as memctl and the broker write it: decimal, not 0, without leading zeros. */
-static bool
-reference_parse_id(const char *text, uint64_t *ret)
+static bool reference_parse_id(const char *text, uint64_t *ret)
 {
     unsigned long long id;
     char *end;
@@ -27,8 +26,7 @@ reference_parse_id(const char *text, uint64_t *ret)
     return true;
 }
 
-static bool
-reference_has_prefix(const char *text, const char *prefix, const char **ret)
+static bool reference_has_prefix(const char *text, const char *prefix, const char **ret)
 {
     size_t n = strlen(prefix);
 
@@ -38,8 +36,7 @@ reference_has_prefix(const char *text, const char *prefix, const char **ret)
     return true;
 }
 
-const char *
-reference_parse(const char *text, struct reference *reference)
+const char *reference_parse(const char *text, struct reference *reference)
 {
     const char *rest;
 
@@ -50,9 +47,8 @@ reference_parse(const char *text, struct reference *reference)
     }
     if (reference_has_prefix(text, "id:", &rest)) {
         reference->kind = REFERENCE_ID;
-        return reference_parse_id(rest, &reference->id)
-                   ? NULL
-                   : "has no id behind id:; put name: before it if it is a name";
+        return reference_parse_id(rest, &reference->id) ? NULL
+                                                        : "has no id behind id:; put name: before it if it is a name";
     }
     if (reference_has_prefix(text, "token:", &rest)) {
         reference->kind = REFERENCE_TOKEN;
@@ -67,12 +63,11 @@ reference_parse(const char *text, struct reference *reference)
     return *text ? NULL : "is no name, no id and no token";
 }
 
-void
-reference_of_name(const char *name, char text[REFERENCE_MAX])
+void reference_of_name(const char *name, char text[REFERENCE_MAX])
 {
     struct reference reference;
-    bool plain = *name != '-' && !reference_parse(name, &reference) && reference.kind == REFERENCE_NAME
-                 && reference.name == name;
+    bool plain = *name != '-' && !reference_parse(name, &reference) && reference.kind == REFERENCE_NAME &&
+                 reference.name == name;
 
     snprintf(text, REFERENCE_MAX, "%s%.*s", plain ? "" : "name:", MEMCLIENT_NAME_SIZE, name);
 }

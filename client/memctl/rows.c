@@ -16,7 +16,7 @@
 #define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
 
 /* … only or unless a flag of another member is set */
-#define ONLY(type, member, bits) .mask = (bits), .mask_offset = offsetof(struct type, member)
+#define ONLY(type, member, bits)   .mask = (bits), .mask_offset = offsetof(struct type, member)
 #define UNLESS(type, member, bits) .mask_not = (bits), .mask_offset = offsetof(struct type, member)
 
 /* … with as many elements as a third one says */
@@ -25,15 +25,13 @@
 #define INT(value) ((json_int_t)(value))
 
 /* null for 0 where 0 is none */
-static json_t *
-some_json(uint64_t number)
+static json_t *some_json(uint64_t number)
 {
     return number ? json_integer(INT(number)) : json_null();
 }
 
 /* null for none */
-static json_t *
-rights_json(uint64_t rights)
+static json_t *rights_json(uint64_t rights)
 {
     char text[RIGHTS_TEXT];
 
@@ -42,14 +40,12 @@ rights_json(uint64_t rights)
 }
 
 /* the id as an unambiguous reference */
-static json_t *
-ref_json(uint64_t id)
+static json_t *ref_json(uint64_t id)
 {
     return json_sprintf("id:%" PRIu64, id);
 }
 
-static json_t *
-address_json(uint64_t address)
+static json_t *address_json(uint64_t address)
 {
     char text[24];
 
@@ -62,20 +58,15 @@ address_json(uint64_t address)
 static const char *const state_words[] = {"committing", "live", "detached", "ending", NULL};
 static const char *const policy_words[] = {"keep", "free", "keep-for", NULL};
 
-static json_t *
-flags_json(uint64_t flags)
+static json_t *flags_json(uint64_t flags)
 {
     static const struct {
         unsigned flag;
         const char *name;
-    } names[] = {{MEMCLIENT_PUBLISHABLE, "publishable"},
-                 {MEMCLIENT_NO_ADDRESS, "no-address"},
-                 {MEMCLIENT_BUFFER_PUBLISHED, "published"},
-                 {MEMCLIENT_BUFFER_FUTURE_ONLY, "future-only"},
-                 {MEMCLIENT_BUFFER_LAZY, "lazy"},
-                 {MEMCLIENT_BUFFER_EXPORTED, "exported"},
-                 {MEMCLIENT_BUFFER_VERIFIED, "verified"},
-                 {MEMCLIENT_BUFFER_FOREIGN, "foreign"}};
+    } names[] = {{MEMCLIENT_PUBLISHABLE, "publishable"},    {MEMCLIENT_NO_ADDRESS, "no-address"},
+                 {MEMCLIENT_BUFFER_PUBLISHED, "published"}, {MEMCLIENT_BUFFER_FUTURE_ONLY, "future-only"},
+                 {MEMCLIENT_BUFFER_LAZY, "lazy"},           {MEMCLIENT_BUFFER_EXPORTED, "exported"},
+                 {MEMCLIENT_BUFFER_VERIFIED, "verified"},   {MEMCLIENT_BUFFER_FOREIGN, "foreign"}};
     json_t *array = json_array();
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -84,16 +75,14 @@ flags_json(uint64_t flags)
     return array;
 }
 
-/* ---- the broker -------------------------------------------------------------------------------- */
+/* ---- the broker -------------------------------------------------------------------------------------------------- */
 
-static json_t *
-broker_id_json(uint64_t id)
+static json_t *broker_id_json(uint64_t id)
 {
     return json_sprintf("%08" PRIx64, id);
 }
 
-static json_t *
-started_json(uint64_t uptime_ms)
+static json_t *started_json(uint64_t uptime_ms)
 {
     return json_integer(INT(clock_wall_ms() - uptime_ms));
 }
@@ -133,7 +122,7 @@ const struct column status_columns[] = {
     COLUMNS_END,
 };
 
-/* ---- nodes and pools --------------------------------------------------------------------------- */
+/* ---- nodes and pools --------------------------------------------------------------------------------------------- */
 
 const struct column node_columns[] = {
     {"NODE", "node", COLUMN_NUMBER, IN(memclient_node, node)},
@@ -169,11 +158,10 @@ const struct column pool_columns[] = {
     COLUMNS_END,
 };
 
-/* ---- buffers ----------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 /* A live buffer that programs only keep for their next allocation is "cached". */
-static json_t *
-buffer_state_json(const void *item)
+static json_t *buffer_state_json(const void *item)
 {
     const struct memclient_buffer_info *info = item;
     uint32_t cached = 0;
@@ -185,26 +173,23 @@ buffer_state_json(const void *item)
     return json_word(state_words, info->state);
 }
 
-static json_t *
-places_json(const void *item)
+static json_t *places_json(const void *item)
 {
     const struct memclient_buffer_info *info = item;
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < info->n_nodes; i++)
-        json_array_append_new(array, json_pack("{s:I, s:I}", "node", INT(info->nodes[i]), "bytes",
-                                               INT(info->node_bytes[i])));
+        json_array_append_new(array,
+                              json_pack("{s:I, s:I}", "node", INT(info->nodes[i]), "bytes", INT(info->node_bytes[i])));
     return array;
 }
 
-static json_t *
-holder_claim_json(unsigned claim)
+static json_t *holder_claim_json(unsigned claim)
 {
     return claim ? json_word(claim_words, claim) : json_null();
 }
 
-static json_t *
-holders_json(const void *item)
+static json_t *holders_json(const void *item)
 {
     const struct memclient_buffer_info *info = item;
     json_t *array = json_array();
@@ -248,10 +233,9 @@ const struct column buffer_columns[] = {
     COLUMNS_END,
 };
 
-/* ---- leaks: buffers, too ----------------------------------------------------------------------- */
+/* ---- leaks: buffers, too ----------------------------------------------------------------------------------------- */
 
-static json_t *
-user_json(uint64_t uid)
+static json_t *user_json(uint64_t uid)
 {
     const struct passwd *user = getpwuid((uid_t)uid);
 
@@ -275,7 +259,7 @@ const struct column leak_columns[] = {
     COLUMNS_END,
 };
 
-/* ---- sessions and reservations ----------------------------------------------------------------- */
+/* ---- sessions and reservations ----------------------------------------------------------------------------------- */
 
 const struct column session_columns[] = {
     {"SESSION", "id", COLUMN_NUMBER, IN(memclient_session, id)},
@@ -304,7 +288,7 @@ const struct column reservation_columns[] = {
     COLUMNS_END,
 };
 
-/* ---- names and tokens -------------------------------------------------------------------------- */
+/* ---- names and tokens -------------------------------------------------------------------------------------------- */
 
 const struct column name_columns[] = {
     {"NAME", "name", COLUMN_TEXT, IN(memclient_name, name)},
@@ -319,8 +303,7 @@ const struct column name_columns[] = {
     COLUMNS_END,
 };
 
-static json_t *
-keeping_json(uint64_t flags)
+static json_t *keeping_json(uint64_t flags)
 {
     return json_boolean(flags & MEMCLIENT_TOKEN_KEEPING);
 }
@@ -343,10 +326,9 @@ const struct column token_columns[] = {
     COLUMNS_END,
 };
 
-/* ---- check ------------------------------------------------------------------------------------- */
+/* ---- check ------------------------------------------------------------------------------------------------------- */
 
-static json_t *
-sentences_json(const void *item)
+static json_t *sentences_json(const void *item)
 {
     const struct memclient_check_result *result = item;
     json_t *array = json_array();

@@ -32,4 +32,3 @@ extern const struct column reservation_columns[];
 extern const struct column name_columns[];
 extern const struct column token_columns[];
 extern const struct column check_columns[]; /* of a struct memclient_check_result */
-

@@ -14,8 +14,7 @@
 #include "base/utf8.h"
 #include "memctl/text.h"
 
-void
-text_init(void)
+void text_init(void)
 {
     /* for wcwidth(); the broker's texts are UTF-8 anyway */
     if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
@@ -23,8 +22,7 @@ text_init(void)
 }
 
 /* Decodes the first character of the text, which is not empty. Returns its length; 0: the byte is not UTF-8. */
-static size_t
-text_next_character(const char *text, uint32_t *ret)
+static size_t text_next_character(const char *text, uint32_t *ret)
 {
     static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     size_t length = utf8_character(text, strnlen(text, 4));
@@ -38,15 +36,13 @@ text_next_character(const char *text, uint32_t *ret)
 }
 
 /* C0, DEL and C1; the ends of lines; what changes the direction of writing. */
-static bool
-text_is_control(uint32_t c)
+static bool text_is_control(uint32_t c)
 {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f
-           || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
-char *
-text_clean(const char *text, char *clean, size_t size)
+char *text_clean(const char *text, char *clean, size_t size)
 {
     size_t used = 0;
 
@@ -71,8 +67,7 @@ text_clean(const char *text, char *clean, size_t size)
     return clean;
 }
 
-size_t
-text_columns(const char *text)
+size_t text_columns(const char *text)
 {
     size_t columns = 0;
 
@@ -88,8 +83,7 @@ text_columns(const char *text)
     return columns;
 }
 
-void
-say(const char *format, ...)
+void say(const char *format, ...)
 {
     char text[TEXT_MAX], clean[TEXT_MAX];
     va_list arguments;
@@ -101,8 +95,7 @@ say(const char *format, ...)
 }
 
 /* Takes the largest unit in which the number is at least 1; one decimal if it is not a whole number. */
-void
-format_bytes(uint64_t bytes, char *text, size_t size)
+void format_bytes(uint64_t bytes, char *text, size_t size)
 {
     static const char units[] = "BKMGTPE";
     unsigned unit = 0;

@@ -25,8 +25,7 @@ const char *const placement_words[] = {"pool", "bind", "preferred", "interleave"
 const char *const claim_words[] = {"none", "shared", "exclusive", NULL};
 
 /* A decimal number and the unit behind it. */
-static int
-parse_number(const char *text, double *ret, const char **ret_unit)
+static int parse_number(const char *text, double *ret, const char **ret_unit)
 {
     char *end;
 
@@ -43,8 +42,7 @@ parse_number(const char *text, double *ret, const char **ret_unit)
     return 0;
 }
 
-int
-parse_bytes(const char *text, uint64_t *ret)
+int parse_bytes(const char *text, uint64_t *ret)
 {
     static const char units[] = "KMGTPE";
     const char *unit, *at;
@@ -87,8 +85,7 @@ parse_bytes(const char *text, uint64_t *ret)
     return 0;
 }
 
-int
-parse_duration(const char *text, uint64_t *ret_ms)
+int parse_duration(const char *text, uint64_t *ret_ms)
 {
     static const struct {
         const char *name;
@@ -116,11 +113,13 @@ static const struct {
     char letter;
     unsigned right;
 } rights_letters[RIGHTS_TEXT - 1] = {
-    {'r', MEMCLIENT_READ}, {'w', MEMCLIENT_WRITE}, {'s', MEMCLIENT_SHARE}, {'m', MEMCLIENT_MANAGE},
+    {'r', MEMCLIENT_READ},
+    {'w', MEMCLIENT_WRITE},
+    {'s', MEMCLIENT_SHARE},
+    {'m', MEMCLIENT_MANAGE},
 };
 
-int
-parse_rights(const char *text, unsigned *ret)
+int parse_rights(const char *text, unsigned *ret)
 {
     unsigned rights = 0;
 
@@ -137,8 +136,7 @@ parse_rights(const char *text, unsigned *ret)
     return rights ? 0 : -EINVAL;
 }
 
-void
-format_rights(unsigned rights, char text[RIGHTS_TEXT])
+void format_rights(unsigned rights, char text[RIGHTS_TEXT])
 {
     for (size_t i = 0; i < RIGHTS_TEXT - 1; i++)
         if (rights & rights_letters[i].right)
@@ -146,8 +144,7 @@ format_rights(unsigned rights, char text[RIGHTS_TEXT])
     *text = '\0';
 }
 
-int
-parse_u32(const char *text, uint32_t *ret)
+int parse_u32(const char *text, uint32_t *ret)
 {
     char *end;
     unsigned long long value;
@@ -160,8 +157,7 @@ parse_u32(const char *text, uint32_t *ret)
     return 0;
 }
 
-int
-parse_pid(const char *text, pid_t *ret)
+int parse_pid(const char *text, pid_t *ret)
 {
     uint32_t pid;
 
@@ -171,8 +167,7 @@ parse_pid(const char *text, pid_t *ret)
     return 0;
 }
 
-int
-parse_list(const char *text, struct values_list *list)
+int parse_list(const char *text, struct values_list *list)
 {
     char copy[512], *rest = copy, *one;
     struct values_list found = {.n = 0};
@@ -189,8 +184,7 @@ parse_list(const char *text, struct values_list *list)
     return 0;
 }
 
-int
-parse_choice(const char *text, const char *const *words, unsigned *ret)
+int parse_choice(const char *text, const char *const *words, unsigned *ret)
 {
     for (unsigned i = 0; words[i]; i++)
         if (!strcmp(text, words[i])) {
@@ -200,8 +194,7 @@ parse_choice(const char *text, const char *const *words, unsigned *ret)
     return -EINVAL;
 }
 
-int
-parse_user(const char *text, uid_t *ret)
+int parse_user(const char *text, uid_t *ret)
 {
     const struct passwd *entry = getpwnam(text);
 
@@ -211,8 +204,7 @@ parse_user(const char *text, uid_t *ret)
     return 0;
 }
 
-int
-parse_group(const char *text, gid_t *ret)
+int parse_group(const char *text, gid_t *ret)
 {
     const struct group *entry = getgrnam(text);
 
@@ -222,8 +214,7 @@ parse_group(const char *text, gid_t *ret)
     return 0;
 }
 
-int
-parse_group_rights(const char *text, gid_t *ret_gid, unsigned *ret_rights)
+int parse_group_rights(const char *text, gid_t *ret_gid, unsigned *ret_rights)
 {
     const char *colon = strrchr(text, ':');
     char group[256];

@@ -15,21 +15,18 @@
 static const struct {
     const char *theirs, *ours;
 } dictionary[] = {
-    {"READ", "the right to read"},     {"WRITE", "the right to write"},
-    {"SHARE", "the right to share"},   {"MANAGE", "the right to manage"},
-    {"PUBLISHABLE", "--publishable"},  {"PAGES_HUGETLB", "--pages hugetlb"},
+    {"READ", "the right to read"},     {"WRITE", "the right to write"},  {"SHARE", "the right to share"},
+    {"MANAGE", "the right to manage"}, {"PUBLISHABLE", "--publishable"}, {"PAGES_HUGETLB", "--pages hugetlb"},
     {"page_size", "--page-size"},
 };
 
-static bool
-words_is_inner(char c)
+static bool words_is_inner(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.' || c == '/';
 }
 
 /* Returns the length of a word of theirs that begins here, and ours for it; 0: none does. */
-static size_t
-words_translate(const char *at, const char **ret)
+static size_t words_translate(const char *at, const char **ret)
 {
     for (size_t i = 0; i < sizeof(dictionary) / sizeof(dictionary[0]); i++) {
         size_t n = strlen(dictionary[i].theirs);
@@ -43,8 +40,7 @@ words_translate(const char *at, const char **ret)
 }
 
 /* Likewise of "8388608 bytes", which becomes "8M". Small sizes stay. */
-static size_t
-words_shorten(const char *at, char *text, size_t size)
+static size_t words_shorten(const char *at, char *text, size_t size)
 {
     static const char unit[] = " bytes";
     unsigned long long bytes;
@@ -64,8 +60,7 @@ words_shorten(const char *at, char *text, size_t size)
  * Returns the length of a name that begins here, which is a user's text and stays as it is: it follows "name " and ends
  * where their sentences continue, or it is between quotation marks. 0: none begins here.
  */
-static size_t
-words_name_length(const char *sentence, const char *at)
+static size_t words_name_length(const char *sentence, const char *at)
 {
     static const char *const ends[] = {"; another user's is written", " is bound already", " is uid ", " grants uid ",
                                        ": "};
@@ -86,8 +81,7 @@ words_name_length(const char *sentence, const char *at)
     return length;
 }
 
-char *
-words_of(const char *sentence, char *words, size_t size)
+char *words_of(const char *sentence, char *words, size_t size)
 {
     const char *start = sentence;
     size_t used = 0, named = 0; /* bytes that are left of a name */

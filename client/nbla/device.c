@@ -51,7 +51,7 @@ void device_choose(const struct device *device, struct memclient_alloc_options *
         options->pages = MEMCLIENT_PAGES_BASE;
 }
 
-/* ---- parsing --------------------------------------------------------------------------------------------- */
+/* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
 static bool device_add_node(struct device *device, uint32_t node)
 {
@@ -138,7 +138,7 @@ static bool device_parse_id(struct device *device, const char *id)
     return device_parse_pool(device, id);
 }
 
-/* ---- searching ------------------------------------------------------------------------------------------- */
+/* ---- searching --------------------------------------------------------------------------------------------------- */
 
 /* Counts those of the device's nodes and pools that exist, and lists the names of all, as far as they fit. */
 struct search {
@@ -199,8 +199,8 @@ static int device_check(struct memclient *ctx, const struct device *device, cons
         return fail_native(r);
     if (valid && search.n_found == device->n_nodes + (*device->pool ? 1 : 0))
         return 0;
-    return fail(NBLA_ERROR_VALUE,
-                "there is no device \"%.80s\": there are \"\"%s, and sets: numa:N-M, interleave:N,M", id, names);
+    return fail(NBLA_ERROR_VALUE, "there is no device \"%.80s\": there are \"\"%s, and sets: numa:N-M, interleave:N,M",
+                id, names);
 }
 
 /*

@@ -16,8 +16,8 @@ static __thread struct {
 const char *nbla_strerror(int error)
 {
     static const char *const names[] = {
-        "unclassified", "not_implemented", "value", "type", "memory", "io", "os", "target_specific",
-        "target_specific_async", "runtime",
+        "unclassified",    "not_implemented",       "value",   "type", "memory", "io", "os",
+        "target_specific", "target_specific_async", "runtime",
     };
 
     return error < 0 && error >= NBLA_ERROR_RUNTIME ? names[-error - 1] : names[0];

@@ -25,7 +25,7 @@ struct lease {
     unsigned parts;
     unsigned used;  /* the first parts, which were taken; this and the next belong to the thread that has the lease */
     unsigned times; /* how often a part was taken */
-    pid_t pid;     /* of its session: a child of fork() has another one */
+    pid_t pid;      /* of its session: a child of fork() has another one */
     struct memclient *ctx;
     struct memclient_reservation *reservation;
 };

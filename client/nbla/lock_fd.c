@@ -58,7 +58,7 @@ static int lock_fd_open(struct lock_fd *lock_fd, bool keep, int *once)
 }
 
 static int lock_fd_control(struct lock_fd *lock_fd, int command, short type, uint64_t offset, uint64_t length,
-                   struct flock *lock)
+                           struct flock *lock)
 {
     _cleanup_(fd_closep) int once = -1;
     int fd = lock_fd_open(lock_fd, command == F_OFD_SETLK, &once);

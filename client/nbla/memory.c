@@ -8,7 +8,7 @@
 #include "base/sized.h"
 #include "nbla/error.h"
 
-/* ---- making and ending ----------------------------------------------------------------------------------- */
+/* ---- making and ending ------------------------------------------------------------------------------------------- */
 
 nbla_memory *nbla_memory_new_ops(size_t bytes, const char *device_id, nbla_memory_type type,
                                  const struct nbla_memory_ops *ops, void *priv)
@@ -78,7 +78,7 @@ int nbla_memory_destroy(nbla_memory *memory)
     return 0;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 size_t nbla_memory_bytes(const nbla_memory *memory)
 {
@@ -150,7 +150,7 @@ void nbla_memory_release(nbla_memory *memory)
     memory->locked = false;
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 int nbla_memory_alloc(nbla_memory *memory)
 {
@@ -226,7 +226,7 @@ int nbla_memory_try_merge(nbla_memory *memory, nbla_memory *from)
     return 1;
 }
 
-/* ---- virtual memory -------------------------------------------------------------------------------------- */
+/* ---- virtual memory ---------------------------------------------------------------------------------------------- */
 
 static int check_virtual(const nbla_memory *memory, bool has_op, const char *what)
 {
@@ -302,7 +302,7 @@ void nbla_memory_clear_phys(nbla_memory *memory)
     chunks_clear(&memory->chunks);
 }
 
-/* ---- the device ------------------------------------------------------------------------------------------ */
+/* ---- the device -------------------------------------------------------------------------------------------------- */
 
 nbla_device_memory_state nbla_memory_get_device_state(nbla_memory *memory)
 {

@@ -10,7 +10,7 @@
 #include "nbla/lock_fd.h"
 #include "nbla/spare.h"
 
-/* ---- segments -------------------------------------------------------------------------------------------- */
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
 
 /*
  * A mapped buffer of the broker, or a mapped part of one. Each block has a reference, whether it was divided from
@@ -97,7 +97,7 @@ static int segment_map(struct memclient_buffer *buffer, bool opened, uint64_t of
     return 0;
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 struct normal {
     struct memclient *ctx;
@@ -162,7 +162,7 @@ static uint64_t normal_offset(nbla_memory *memory)
     return normal->segment->offset + (uint64_t)((char *)nbla_memory_pointer(memory) - normal->segment->base);
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
+/* ---- operations -------------------------------------------------------------------------------------------------- */
 
 static int normal_alloc(nbla_memory *memory)
 {

@@ -128,7 +128,7 @@ uint64_t physical_home(const nbla_physical_memory *p)
     return home ? home + p->offset : 0;
 }
 
-/* ---- lists ----------------------------------------------------------------------------------------------- */
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 int chunks_append(struct chunks *chunks, nbla_physical_memory *const *p, size_t n)
 {
@@ -178,7 +178,7 @@ void chunks_clear(struct chunks *chunks)
 
 /* Collects the next chunks without memory that can be allocated together. A chunk may be in the list twice. */
 static size_t physical_gather(nbla_physical_memory *const *p, size_t n, size_t *at,
-                     nbla_physical_memory *alike[MEMCLIENT_BATCH_MAX])
+                              nbla_physical_memory *alike[MEMCLIENT_BATCH_MAX])
 {
     size_t found = 0;
 

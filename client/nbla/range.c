@@ -26,7 +26,7 @@ static const struct {
 /* The least to be reserved, but for the last two attempts. A lease serves ranges that need no more. */
 #define ROOM_MIN LEASE_PART
 
-/* ---- mapping --------------------------------------------------------------------------------------------- */
+/* ---- mapping ----------------------------------------------------------------------------------------------------- */
 
 /* Unmaps all chunks but the first n. */
 static void range_cut(struct range *range, size_t n)
@@ -44,8 +44,7 @@ static void range_cut(struct range *range, size_t n)
 }
 
 /* A chunk gets its home when it is shared, or here, if it was shared before it had an address. */
-static struct memclient_map_options range_options(const struct range *range, const nbla_physical_memory *p,
-                                                  uint64_t at)
+static struct memclient_map_options range_options(const struct range *range, const nbla_physical_memory *p, uint64_t at)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
 
@@ -101,7 +100,7 @@ static int range_map_all(struct range *range, nbla_physical_memory *const *p, si
     return 0;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------- */
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 static bool have_homes(nbla_physical_memory *const *p, size_t n, uint64_t at)
 {
@@ -260,7 +259,7 @@ void range_unbind(struct range *range)
     *range = (struct range){0};
 }
 
-/* ---- the device ------------------------------------------------------------------------------------------ */
+/* ---- the device -------------------------------------------------------------------------------------------------- */
 
 /* Makes a lock_fd for each mapped chunk. */
 static int range_have_lock_fds(struct range *range)

@@ -14,9 +14,9 @@
 struct range {
     struct memclient *ctx;
     struct memclient_reservation *reservation; /* NULL: each chunk is at its home */
-    struct lease *lease;  /* that it is part of, or NULL */
-    bool is_wanted;       /* just there, even if other users of the process have it mapped; else anywhere, to grow */
-    bool had_home;        /* a chunk may have had its home in it */
+    struct lease *lease;                       /* that it is part of, or NULL */
+    bool is_wanted; /* just there, even if other users of the process have it mapped; else anywhere, to grow */
+    bool had_home;  /* a chunk may have had its home in it */
     uint64_t base;
     uint64_t used;        /* bytes that are mapped */
     uint64_t size;        /* of the reservation, or the part */

@@ -40,7 +40,7 @@ static int part_of_chunk(nbla_physical_memory *p, struct part *part)
     return 0;
 }
 
-/* ---- sharing --------------------------------------------------------------------------------------------- */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 /*
  * Makes a descriptor or, where fd is NULL, a token. A chunk that has no home yet gets it where it is bound here, so
@@ -63,8 +63,8 @@ static int part_share(const struct part *part, int *fd, struct memclient_token *
 int nbla_memory_export(nbla_memory *memory, int *fd, uint64_t *offset, uint64_t *length)
 {
     struct part part;
-    int r = memory && fd && offset && length ? part_of_memory(memory, &part)
-                                             : fail_null("memory, fd, offset or length");
+    int r =
+        memory && fd && offset && length ? part_of_memory(memory, &part) : fail_null("memory, fd, offset or length");
 
     return r < 0 ? r : part_share(&part, fd, NULL, offset, length);
 }
@@ -92,8 +92,7 @@ uint64_t nbla_memory_id(const nbla_memory *memory)
 int nbla_physical_memory_export(nbla_physical_memory *p, int *fd, uint64_t *offset, uint64_t *length)
 {
     struct part part;
-    int r = p && fd && offset && length ? part_of_chunk(p, &part)
-                                        : fail_null("p, fd, offset or length");
+    int r = p && fd && offset && length ? part_of_chunk(p, &part) : fail_null("p, fd, offset or length");
 
     return r < 0 ? r : part_share(&part, fd, NULL, offset, length);
 }
@@ -102,8 +101,7 @@ int nbla_physical_memory_token(nbla_physical_memory *p, struct memclient_token *
                                uint64_t *length)
 {
     struct part part;
-    int r = p && token && offset && length ? part_of_chunk(p, &part)
-                                           : fail_null("p, token, offset or length");
+    int r = p && token && offset && length ? part_of_chunk(p, &part) : fail_null("p, token, offset or length");
 
     return r < 0 ? r : part_share(&part, NULL, token, offset, length);
 }
@@ -113,7 +111,7 @@ uint64_t nbla_physical_memory_id(const nbla_physical_memory *p)
     return p->lock_fd.buffer && !lock_fd_is_parents(&p->lock_fd) ? memclient_buffer_id(p->lock_fd.buffer) : 0;
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* What another process shared: a descriptor, or a token if there is one, and the part. */
 struct handle {

@@ -47,7 +47,7 @@ static struct bin bins[BINS];
 static unsigned n_spares; /* in all of them */
 static uint64_t n_asked;
 
-/* ---- bins ------------------------------------------------------------------------------------------------ */
+/* ---- bins -------------------------------------------------------------------------------------------------------- */
 
 /* Buffers and devices to be released without the lock. */
 struct release_batch {
@@ -76,8 +76,8 @@ static void bin_empty(struct bin *bin, struct release_batch *batch)
 static struct bin *bin_find(const struct key *key)
 {
     for (struct bin *bin = bins; bin < bins + BINS; bin++)
-        if (bin->key.device && bin->key.ctx == key->ctx && bin->key.bytes == key->bytes &&
-            bin->key.node == key->node && device_is_same(bin->key.device, key->device))
+        if (bin->key.device && bin->key.ctx == key->ctx && bin->key.bytes == key->bytes && bin->key.node == key->node &&
+            device_is_same(bin->key.device, key->device))
             return bin;
     return NULL;
 }
@@ -216,7 +216,7 @@ bool spare_release_all(void)
     return is_any;
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------ */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 /* The broker credits the last granule of a released chunk once it knows that the descriptor is closed. */
 int spare_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
@@ -237,7 +237,7 @@ int spare_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
 
 /* Allocates several, of which the first is the caller's. -EAGAIN: to be tried with one. */
 static int bin_alloc(const struct key *key, unsigned n, const struct memclient_alloc_options *options,
-                       struct memclient_buffer **buffers)
+                     struct memclient_buffer **buffers)
 {
     uint64_t sizes[SPARE_MOST];
     int r;
@@ -288,7 +288,7 @@ int spare_alloc(struct memclient *ctx, struct device *device, uint64_t bytes, un
     return 0;
 }
 
-/* ---- around a fork --------------------------------------------------------------------------------------- */
+/* ---- around a fork ----------------------------------------------------------------------------------------------- */
 
 void spare_fork_prepare(void)
 {

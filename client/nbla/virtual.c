@@ -8,7 +8,8 @@
 #include "nbla/memory.h"
 #include "nbla/range.h"
 
-struct virtual {
+struct virtual
+{
     struct memclient *ctx;
     struct range range; /* while it is bound */
 };
@@ -55,7 +56,7 @@ static int alloc_chunks(nbla_physical_memory *const *p, size_t n, uint64_t *tota
     return 0;
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
+/* ---- operations -------------------------------------------------------------------------------------------------- */
 
 static int fail_virtual(const char *what)
 {
@@ -95,7 +96,7 @@ static int virtual_bind(nbla_memory *memory)
     r = range_bind(&virtual->range, virtual->ctx, chunks, total);
     if (r < 0)
         return r;
-    nbla_memory_set_pointer(memory, (void *)(uintptr_t)virtual->range.base);
+    nbla_memory_set_pointer(memory, (void *)(uintptr_t) virtual->range.base);
     return 0;
 }
 

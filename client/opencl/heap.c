@@ -28,10 +28,10 @@
  * Programs allocate a kilobyte at a time, a hundred thousand times. Slabs are so large that neither mappings nor
  * buffers run out, and so small that a program that needs little does not pay for much.
  */
-#define SLAB_SIZE     ((size_t)1 << 20)
-#define POOLABLE_MAX  ((size_t)1 << 18)
-#define SLABS_KEPT    1
-#define BUCKET_MIN    64
+#define SLAB_SIZE    ((size_t)1 << 20)
+#define POOLABLE_MAX ((size_t)1 << 18)
+#define SLABS_KEPT   1
+#define BUCKET_MIN   64
 
 struct svm_heap {
     unsigned generation;
@@ -39,7 +39,7 @@ struct svm_heap {
     umf_memory_pool_handle_t pool;
 };
 
-/* ---- the cache -------------------------------------------------------------------------------------------- */
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 struct slab_cache {
     umf_memory_provider_handle_t memoryd;
@@ -97,8 +97,7 @@ static struct memclient_buffer *slab_find_buffer(const struct slab *slab)
 /* Moves those that the broker has taken to the list. The caller has the lock. */
 static void slab_cache_find_lost(struct slab_cache *cache, struct list *lost)
 {
-    list_for_each_entry_safe(slab, &cache->slabs, struct slab, link)
-    {
+    list_for_each_entry_safe(slab, &cache->slabs, struct slab, link) {
         if (memclient_cache_is_lost(slab->buffer)) {
             list_remove(&slab->link);
             list_append(lost, &slab->link);
@@ -176,7 +175,7 @@ static bool slab_cache_drain(struct slab_cache *cache)
     return is_any;
 }
 
-/* ---- the cache as a provider ------------------------------------------------------------------------------ */
+/* ---- the cache as a provider ------------------------------------------------------------------------------------- */
 
 /* The error of this thread's last allocation, if the provider failed. */
 static __thread int provider_error;
@@ -281,7 +280,7 @@ static const umf_memory_provider_ops_t provider_ops = {
     .get_name = provider_get_name,
 };
 
-/* ---- making one ------------------------------------------------------------------------------------------- */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 /* Differs from that of any other heap: a pid alone does not, where there are several namespaces of pids. */
 static int heap_name_prefix(const struct memclient_svm_options *options, char name[MEMCLIENT_NAME_SIZE])
@@ -359,7 +358,7 @@ void svm_heap_free(struct svm_heap *heap)
     free(heap);
 }
 
-/* ---- using one -------------------------------------------------------------------------------------------- */
+/* ---- using one --------------------------------------------------------------------------------------------------- */
 
 int svm_heap_alloc(struct svm_heap *heap, size_t size, size_t alignment, void **ret)
 {

@@ -19,7 +19,7 @@
 /* The functions below the layer. The loader keeps them as long as the process lives. */
 extern const struct _cl_icd_dispatch *layer_below;
 
-/* ---- layer_devices.c: the devices of a context -------------------------------------------------------------- */
+/* ---- layer_devices.c: the devices of a context ------------------------------------------------------------------- */
 
 struct layer_devices {
     size_t n;
@@ -31,7 +31,7 @@ struct layer_devices {
 cl_int layer_devices_get(cl_context context, struct layer_devices *devices);
 void layer_devices_put(struct layer_devices *devices);
 
-/* ---- layer_memory.c: allocations of contexts ---------------------------------------------------------------- */
+/* ---- layer_memory.c: allocations of contexts --------------------------------------------------------------------- */
 
 /* The heap of all contexts; NULL without memory. */
 struct memclient_svm *layer_heap(void);
@@ -42,11 +42,11 @@ void layer_explain(const char *function);
 /* Prints a sentence once in a process: `said` belongs to it. */
 void layer_say(atomic_flag *said, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
-/* ---- layer_share.c ------------------------------------------------------------------------------------------ */
+/* ---- layer_share.c ----------------------------------------------------------------------------------------------- */
 
 /* A function of the extension; NULL: it has none of that name. */
 void *layer_extension(const char *name);
 
-/* ---- layer_calls.c: the functions that replace the driver's -------------------------------------------------- */
+/* ---- layer_calls.c: the functions that replace the driver's ------------------------------------------------------ */
 
 void layer_fill(struct _cl_icd_dispatch *table, cl_uint n);

@@ -13,11 +13,11 @@
 #include "opencl/svm.h"
 #include "opencl/table.h"
 
-/* ---- allocating ------------------------------------------------------------------------------------------- */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 /* 0, or a negative errno with its sentence. The driver's own allocation may be NULL without one. */
-static int layer_allocate(cl_context context, const struct layer_devices *devices, cl_svm_mem_flags flags,
-                          size_t size, cl_uint alignment, void **ptr)
+static int layer_allocate(cl_context context, const struct layer_devices *devices, cl_svm_mem_flags flags, size_t size,
+                          cl_uint alignment, void **ptr)
 {
     int r = memclient_svm_check(devices->of, devices->n, flags, size, alignment, NULL);
 
@@ -58,7 +58,7 @@ static void *CL_API_CALL svm_alloc_call(cl_context context, cl_svm_mem_flags fla
     return ptr;
 }
 
-/* ---- freeing ---------------------------------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
 static bool layer_is_ours(const void *ptr)
 {
@@ -108,7 +108,7 @@ static cl_int CL_API_CALL enqueue_svm_free_call(cl_command_queue queue, cl_uint 
     return layer_below->clEnqueueSVMFree(queue, n, ptrs, layer_free_them, context, n_waits, waits, event);
 }
 
-/* ---- buffers over pointers -------------------------------------------------------------------------------- */
+/* ---- buffers over pointers --------------------------------------------------------------------------------------- */
 
 /* Refuses a buffer that is larger than what the pointer's allocation has from there on. */
 static bool layer_refuses_buffer(cl_mem_flags flags, size_t size, const void *ptr, cl_int *error)
@@ -131,8 +131,7 @@ static cl_mem CL_API_CALL create_buffer_call(cl_context context, cl_mem_flags fl
 }
 
 static cl_mem CL_API_CALL create_buffer_with_properties_call(cl_context context, const cl_mem_properties *properties,
-                                                             cl_mem_flags flags, size_t size, void *ptr,
-                                                             cl_int *error)
+                                                             cl_mem_flags flags, size_t size, void *ptr, cl_int *error)
 {
     return layer_refuses_buffer(flags, size, ptr, error)
                ? NULL
@@ -170,7 +169,7 @@ static cl_int CL_API_CALL get_mem_object_info_call(cl_mem object, cl_mem_info wh
     return r;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- */
+/* ---- extensions -------------------------------------------------------------------------------------------------- */
 
 static void *CL_API_CALL get_extension_call(cl_platform_id platform, const char *name)
 {

@@ -77,8 +77,7 @@ static unsigned long device_pocl_release(cl_device_id device)
     const char *pocl;
 
     if (layer_below->clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL) != CL_SUCCESS ||
-        layer_below->clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof(version) - 1, version, NULL) !=
-            CL_SUCCESS)
+        layer_below->clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof(version) - 1, version, NULL) != CL_SUCCESS)
         return 0;
     pocl = strcasestr(version, "pocl ");
     return pocl ? strtoul(pocl + strlen("pocl "), NULL, 10) : 0;
@@ -92,8 +91,7 @@ static bool layer_takes_our_memory(const cl_device_id *ids, const struct layer_d
     if (pocl >= POCL_LOOKS_UP_SINCE)
         return false;
     for (size_t i = 0; i < devices->n; i++)
-        if (!(devices->of[i].capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) &&
-            !(pocl && device_is_processor(ids[i])))
+        if (!(devices->of[i].capabilities & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) && !(pocl && device_is_processor(ids[i])))
             return false;
     return true;
 }

@@ -91,8 +91,7 @@ bool layer_has_broker(void)
         layer_say(&said, "clSVMAlloc() fails without a broker: %s", memclient_svm_error());
         return true;
     }
-    layer_say(&said, "the driver allocates shared virtual memory itself, without a broker: %s",
-              memclient_svm_error());
+    layer_say(&said, "the driver allocates shared virtual memory itself, without a broker: %s", memclient_svm_error());
     atomic_store(&served_by, DRIVER);
     return false;
 }

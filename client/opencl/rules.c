@@ -35,8 +35,7 @@ static int refuse_unknown_flags(const struct request *request)
 {
     uint64_t unknown = request->flags & ~(uint64_t)ALL_FLAGS;
 
-    return unknown ? svm_fail(-EINVAL,
-                              "flags 0x%" PRIx64 " are not those of clSVMAlloc(): leave 0x%" PRIx64 " out",
+    return unknown ? svm_fail(-EINVAL, "flags 0x%" PRIx64 " are not those of clSVMAlloc(): leave 0x%" PRIx64 " out",
                               request->flags, unknown)
                    : 0;
 }

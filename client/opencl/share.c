@@ -11,7 +11,7 @@
 #include "opencl/table.h"
 
 static int share_find_buffer(const void *owner, const void *ptr, struct memclient_buffer **buf, uint64_t *offset,
-                       uint64_t *length)
+                             uint64_t *length)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
     struct memclient_buffer *found;

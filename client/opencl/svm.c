@@ -19,12 +19,12 @@
 #include "opencl/imports.h"
 #include "opencl/table.h"
 
-#define NODES_MAX 64
+#define NODES_MAX    64
 #define NAME_DEFAULT "svm"
 
 struct memclient_svm {
     struct memclient_svm_options options; /* with copies of what they point to */
-    _Atomic(struct svm_heap *) heap; /* made at the first use, and again in a child of fork() */
+    _Atomic(struct svm_heap *) heap;      /* made at the first use, and again in a child of fork() */
     struct quarantine quarantine;
 };
 
@@ -56,7 +56,7 @@ __attribute__((__constructor__)) static void svm_loaded(void)
     (void)pthread_atfork(svm_before_fork, svm_in_parent, svm_in_child);
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------- */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 static const struct memclient_svm_device any_device = {
     .max_alloc_size = UINT64_MAX,
@@ -169,7 +169,7 @@ int svm_connect(struct memclient_svm *svm)
     return svm_get_heap(svm, &heap);
 }
 
-/* ---- releasing -------------------------------------------------------------------------------------------- */
+/* ---- releasing --------------------------------------------------------------------------------------------------- */
 
 static void release_import(struct queued_free *queued)
 {
@@ -241,7 +241,7 @@ void memclient_svm_destroy(struct memclient_svm *svm)
     free_records(svm);
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------- */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 uint32_t svm_largest_type(const struct memclient_svm_device *devices, size_t n)
 {
@@ -317,7 +317,7 @@ int memclient_svm_alloc(struct memclient_svm *svm, uint64_t flags, uint64_t size
     return svm_alloc(svm, NULL, flags, size, alignment, ptr);
 }
 
-/* ---- questions -------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 int memclient_svm_info(const void *ptr, struct memclient_svm_info *info)
 {
@@ -340,7 +340,7 @@ int memclient_svm_info(const void *ptr, struct memclient_svm_info *info)
     return 0;
 }
 
-/* ---- importing -------------------------------------------------------------------------------------------- */
+/* ---- importing --------------------------------------------------------------------------------------------------- */
 
 static int check_part(const struct memclient_buffer *buf, uint64_t offset, uint64_t *length)
 {

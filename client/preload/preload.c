@@ -53,7 +53,7 @@ static _Atomic(umf_memory_pool_handle_t) pool;
 #define OF_THREAD static __thread __attribute__((__tls_model__("initial-exec")))
 OF_THREAD bool inside, known, ending;
 
-/* ---- the pool's provider: pages from the range, which are never given back but purged -------------------------- */
+/* ---- the pool's provider: pages from the range, which are never given back but purged ---------------------------- */
 
 static umf_result_t provider_initialize(void *params, void **provider)
 {
@@ -61,9 +61,7 @@ static umf_result_t provider_initialize(void *params, void **provider)
     return UMF_RESULT_SUCCESS;
 }
 
-static void provider_finalize(void *provider)
-{
-}
+static void provider_finalize(void *provider) {}
 
 static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
@@ -146,7 +144,7 @@ static const umf_memory_provider_ops_t provider_ops = {
     .ext = {provider_purge_lazy, provider_purge_force, provider_merge, provider_split},
 };
 
-/* ---- the pool, or the C library ----------------------------------------------------------------------------- */
+/* ---- the pool, or the C library ---------------------------------------------------------------------------------- */
 
 static bool preload_owns(const void *ptr)
 {
@@ -179,7 +177,7 @@ static void *pool_leave(void *ptr)
     return ptr;
 }
 
-/* ---- the functions ------------------------------------------------------------------------------------------ */
+/* ---- the functions ----------------------------------------------------------------------------------------------- */
 
 EXPORT void *malloc(size_t size)
 {
@@ -296,7 +294,7 @@ EXPORT size_t malloc_usable_size(void *ptr)
     return of_libc ? of_libc(ptr) : 0;
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------------ */
+/* ---- the beginning ----------------------------------------------------------------------------------------------- */
 
 static bool preload_reserve(void)
 {

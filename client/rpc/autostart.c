@@ -66,8 +66,8 @@ int autostart_broker(const char *paths, uint64_t deadline)
     r = autostart_spawn(program, &pid);
     if (r)
         return fail_with(r == ENOENT ? ENOENT : ECONNREFUSED,
-                    "no broker answers at %s, and %s cannot be run: start one, or set MEMORYD_SOCKET", paths,
-                    program);
+                         "no broker answers at %s, and %s cannot be run: start one, or set MEMORYD_SOCKET", paths,
+                         program);
     for (;;) {
         pid_t ended = waitpid(pid, &status, WNOHANG);
 
@@ -87,6 +87,6 @@ int autostart_broker(const char *paths, uint64_t deadline)
     if (WIFEXITED(status) && !WEXITSTATUS(status))
         return 0;
     return fail_with(ECONNREFUSED,
-                "no broker answers at %s, and %s --autostart could not start one: run it by hand to see why", paths,
-                program);
+                     "no broker answers at %s, and %s --autostart could not start one: run it by hand to see why",
+                     paths, program);
 }

@@ -145,7 +145,7 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
     pthread_mutex_unlock(&channel->lock);
 }
 
-/* ---- a call --------------------------------------------------------------------------------- */
+/* ---- a call ------------------------------------------------------------------------------------------------------ */
 
 static int call_give_up(struct channel *channel, struct call *call)
 {
@@ -154,8 +154,8 @@ static int call_give_up(struct channel *channel, struct call *call)
     request_abandon(channel, call->pending);
     if (channel->link != LINK_UP)
         return resume_timed_out(channel);
-    return fail_with(ETIMEDOUT, unsent ? "the broker did not take the request in time"
-                                       : "the broker did not answer in time");
+    return fail_with(ETIMEDOUT,
+                     unsent ? "the broker did not take the request in time" : "the broker did not answer in time");
 }
 
 /* Another thread leads. */
@@ -307,7 +307,7 @@ int channel_call(struct channel *channel, const struct channel_request *request,
     return r ? r : call_result(&call);
 }
 
-/* ---- fork ----------------------------------------------------------------------------------- */
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
 
 void channel_fork_child(struct channel *channel)
 {

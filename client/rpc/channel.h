@@ -85,19 +85,19 @@ struct channel {
     unsigned minor; /* atomic: version of the protocol that the broker speaks; from 1 on it keeps replies for repeats */
 
     /* requests under way, struct pending; requests.c */
-    uint64_t sequence;     /* the last one used */
-    struct list waiting;   /* sent, by sequence */
-    struct list unsent[2]; /* not yet, by enum method_repeat */
-    struct list unused;    /* for reuse */
-    unsigned n_recorded;   /* of the waiting ones */
+    uint64_t sequence;          /* the last one used */
+    struct list waiting;        /* sent, by sequence */
+    struct list unsent[2];      /* not yet, by enum method_repeat */
+    struct list unused;         /* for reuse */
+    unsigned n_recorded;        /* of the waiting ones */
     unsigned n_fire_and_forget; /* releases that nobody waits for */
     unsigned n_answered;
     uint64_t answered[MEMORYD_UNACKNOWLEDGED_MAX]; /* to be acknowledged one by one */
-    struct release_log *release_log; /* where releases are noted first; or NULL */
+    struct release_log *release_log;               /* where releases are noted first; or NULL */
     struct hold_cache *cache; /* of the session, in the same memory; NULL if an older broker made that */
-    uint64_t since; /* when the connection was lost or, if that was later, HELLO was sent on the next one */
-    bool needs_resend; /* some of the waiting ones must be sent again */
-    int send_blocked; /* why sending stopped: see sockio_send() */
+    uint64_t since;           /* when the connection was lost or, if that was later, HELLO was sent on the next one */
+    bool needs_resend;        /* some of the waiting ones must be sent again */
+    int send_blocked;         /* why sending stopped: see sockio_send() */
 
     /* the leader's alone */
     bool others_wait; /* as seen when it received last */

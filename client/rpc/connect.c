@@ -34,7 +34,7 @@ static int connect_check_owner(int socket, const char *path)
         return fail_errno("SO_PEERCRED");
     if (peer.uid != geteuid() && peer.uid)
         return fail_with(EACCES, "%s is served by user %u, not by you (user %u), so it is not used", path,
-                    (unsigned)peer.uid, (unsigned)geteuid());
+                         (unsigned)peer.uid, (unsigned)geteuid());
     return 0;
 }
 
@@ -99,8 +99,8 @@ static int connect_path(const char *path, bool private, uint64_t deadline, struc
 /* Nobody listens at any of the paths: one sentence, whatever the kernel said about each. */
 static int connect_fail_absent(bool refused, const char *paths)
 {
-    return fail_with(refused ? ECONNREFUSED : ENOENT,
-                     "no broker answers at %s: start memoryd, or set MEMORYD_SOCKET", paths);
+    return fail_with(refused ? ECONNREFUSED : ENOENT, "no broker answers at %s: start memoryd, or set MEMORYD_SOCKET",
+                     paths);
 }
 
 /* The path in the user's folder, or "" if there is no such folder. */
@@ -148,8 +148,8 @@ static int connect_started(const char *path, unsigned autostart, uint64_t deadli
         return connect_fail_absent(refused, paths);
     if (!*path)
         return fail_with(refused ? ECONNREFUSED : ENOENT,
-                    "no broker answers at " SYSTEM_SOCKET
-                    ", and without XDG_RUNTIME_DIR none can be started: set it, or MEMORYD_SOCKET");
+                         "no broker answers at " SYSTEM_SOCKET
+                         ", and without XDG_RUNTIME_DIR none can be started: set it, or MEMORYD_SOCKET");
     r = autostart_broker(paths, deadline);
     if (r)
         return r;

@@ -16,9 +16,10 @@ struct memclient_buffer_info;
  * A request in the caller's block. `Name` and `name` are the two ways in which protoc-c spells it; the rest are
  * members, as `.member = value`. Those that are not given are zero, which is the default of each.
  */
-#define REQUEST(Name, name, ...)                                                         \
-    (&(Memoryd__V1__##Name##Request){                                                    \
-        .base = PROTOBUF_C_MESSAGE_INIT(&memoryd__v1__##name##_request__descriptor), __VA_ARGS__}.base)
+#define REQUEST(Name, name, ...)                                                                                  \
+    (&(Memoryd__V1__##Name##Request){.base = PROTOBUF_C_MESSAGE_INIT(&memoryd__v1__##name##_request__descriptor), \
+                                     __VA_ARGS__}                                                                 \
+          .base)
 
 /*
  * channel_call() with the route's connection; and once more with a new one, if the session of the first one was lost,
@@ -28,7 +29,7 @@ int call_request(struct rpc_route route, const struct channel_request *request);
 
 /* The same without descriptors; decode() makes the result of the reply. */
 static inline int call_reply(struct rpc_route route, enum method method, const ProtobufCMessage *message,
-                            channel_decode *decode, void *result)
+                             channel_decode *decode, void *result)
 {
     const struct channel_request request = {.method = method, .message = message, .decode = decode, .result = result};
 

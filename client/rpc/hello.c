@@ -26,8 +26,7 @@ int hello_decode(void *result, const ProtobufCMessage *reply, struct fdset *fds)
     const Memoryd__V1__HelloReply *hello = (const Memoryd__V1__HelloReply *)reply;
     struct rpc_session *session = result;
 
-    if (!hello->session || hello->secret.len != sizeof(session->secret) ||
-        !is_power_of_two(hello->base_page))
+    if (!hello->session || hello->secret.len != sizeof(session->secret) || !is_power_of_two(hello->base_page))
         return -EPROTO;
     *session = (struct rpc_session){
         .version = hello->version,

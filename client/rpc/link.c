@@ -20,7 +20,7 @@
 /* What a leader receives before it checks whether its own call is answered. */
 #define PACKETS_PER_TURN 16
 
-/* ---- undoing what nobody waits for any more; without the lock -------------------------------- */
+/* ---- undoing what nobody waits for any more; without the lock ---------------------------------------------------- */
 
 static void undo_holds(struct channel *channel, const Memoryd__V1__Buffers *reply)
 {
@@ -77,7 +77,7 @@ static void undo_reply(struct channel *channel, const struct schema_method *row,
     }
 }
 
-/* ---- a packet; without the lock -------------------------------------------------------------- */
+/* ---- a packet; without the lock ---------------------------------------------------------------------------------- */
 
 /* The Problem of a refusal. If the broker sends none, or nonsense, only its status counts. */
 static void link_decode_problem(struct channel *channel, struct call *call, const uint8_t *payload, size_t n)
@@ -93,7 +93,7 @@ static void link_decode_problem(struct channel *channel, struct call *call, cons
 }
 
 static int link_decode_reply(struct channel *channel, const struct schema_method *row, struct call *call,
-                      const uint8_t *payload, size_t n, struct fdset *fds)
+                             const uint8_t *payload, size_t n, struct fdset *fds)
 {
     ProtobufCMessage *message;
 
@@ -198,7 +198,7 @@ static int link_deliver(struct channel *channel, size_t size, struct fdset *fds,
     return err == -EPROTO ? err : 0;
 }
 
-/* ---- the socket ----------------------------------------------------------------------------- */
+/* ---- the socket -------------------------------------------------------------------------------------------------- */
 
 /* The connection is lost. */
 static void link_lose(struct channel *channel)
@@ -271,7 +271,7 @@ static bool link_receive_one(struct channel *channel, bool wait)
     }
 }
 
-/* ---- a turn --------------------------------------------------------------------------------- */
+/* ---- a turn ------------------------------------------------------------------------------------------------------ */
 
 /* Without the lock. Replies to several calls come together; the leader receives for the others, but not forever. */
 static void link_receive_some(struct channel *channel, bool wait)
@@ -284,8 +284,8 @@ static void link_receive_some(struct channel *channel, bool wait)
 static void link_listen(struct channel *channel, uint64_t deadline)
 {
     uint64_t now = clock_now_ns();
-    uint64_t until = deadline_at(now, channel->send_blocked == SOCKIO_E_TOO_MANY_IN_FLIGHT ? LINK_RETRY_NS
-                                                                                      : LINK_WAIT_MS * NSEC_PER_MSEC);
+    uint64_t until = deadline_at(
+        now, channel->send_blocked == SOCKIO_E_TOO_MANY_IN_FLIGHT ? LINK_RETRY_NS : LINK_WAIT_MS * NSEC_PER_MSEC);
     struct pollfd p = {.fd = channel->socket,
                        .events = channel->send_blocked == SOCKIO_E_AGAIN ? POLLIN | POLLOUT : POLLIN};
     bool wait = channel->may_wait && !channel->send_blocked && until < deadline;

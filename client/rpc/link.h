@@ -45,7 +45,7 @@ void link_leave(struct channel *channel);
 /* The session is lost: all calls fail, those whose requests were not sent with ENOTCONN. */
 void channel_break_locked(struct channel *channel, int err, const char *why);
 
-/* ---- resume.c ------------------------------------------------------------------------------- */
+/* ---- resume.c ---------------------------------------------------------------------------------------------------- */
 
 /* One step, from LINK_DOWN. */
 void resume_step(struct channel *channel, uint64_t deadline);

@@ -85,7 +85,7 @@ void request_abandon(struct channel *channel, struct pending *pending)
     pending->fds = NULL;
     pending->n_fds = 0;
     if (request_is_recorded(pending) ? !pending->sequence && !request_is_release(pending)
-                             : !pending->sequence || pending->lost) {
+                                     : !pending->sequence || pending->lost) {
         request_drop(channel, pending);
         return;
     }
@@ -124,7 +124,7 @@ struct pending *request_find(struct channel *channel, uint64_t sequence)
     return NULL;
 }
 
-/* ---- acknowledging -------------------------------------------------------------------------- */
+/* ---- acknowledging ----------------------------------------------------------------------------------------------- */
 
 static uint64_t requests_acknowledged(const struct channel *channel)
 {
@@ -169,7 +169,7 @@ static void request_pop_answered(struct channel *channel, struct pending *pendin
     memmove(channel->answered, channel->answered + 1, channel->n_answered * sizeof(channel->answered[0]));
 }
 
-/* ---- sending -------------------------------------------------------------------------------- */
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* A request as it travels. */
 struct outgoing {
@@ -280,16 +280,14 @@ static int requests_send_all(struct channel *channel)
     int r;
 
     if (channel->needs_resend)
-        list_for_each_entry_safe(pending, &channel->waiting, struct pending, link)
-        {
+        list_for_each_entry_safe(pending, &channel->waiting, struct pending, link) {
             r = pending->lost && request_may_go(channel, pending) ? request_try_send(channel, pending) : 0;
             if (r)
                 return r;
         }
     channel->needs_resend = channel->needs_resend && channel->link != LINK_UP;
     /* requests that change something go first, so that a later one sees it; without room, it is sent all the same */
-    list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
-    {
+    list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link) {
         if (!request_may_go(channel, pending))
             continue;
         if (!requests_have_room(channel))
@@ -298,8 +296,7 @@ static int requests_send_all(struct channel *channel)
         if (r)
             return r;
     }
-    list_for_each_entry_safe(pending, &channel->unsent[REPEAT_HARMLESS], struct pending, link)
-    {
+    list_for_each_entry_safe(pending, &channel->unsent[REPEAT_HARMLESS], struct pending, link) {
         r = request_may_go(channel, pending) ? request_try_send(channel, pending) : 0;
         if (r)
             return r;
@@ -310,8 +307,7 @@ static int requests_send_all(struct channel *channel)
 /* Without a connection: the next broker finds the releases in the log. */
 static void requests_log_unsent(struct channel *channel)
 {
-    list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link)
-    {
+    list_for_each_entry_safe(pending, &channel->unsent[REPEAT_RECORDED], struct pending, link) {
         if (!request_is_release(pending))
             continue;
         if (!requests_have_room(channel))
@@ -351,12 +347,11 @@ bool requests_have_release(const struct channel *channel)
     return false;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 void requests_lost(struct channel *channel)
 {
-    list_for_each_entry_safe(pending, &channel->waiting, struct pending, link)
-    {
+    list_for_each_entry_safe(pending, &channel->waiting, struct pending, link) {
         if (request_is_recorded(pending) && !channel->minor) {
             request_fail(channel, pending, ECONNRESET, 0,
                          "the connection was lost, and this old broker cannot say whether it has done the request");
@@ -378,8 +373,7 @@ void requests_lost(struct channel *channel)
 static void requests_fail_list(struct channel *channel, struct list *list, int err, unsigned status,
                                const char *sentence, bool forget)
 {
-    list_for_each_entry_safe(pending, list, struct pending, link)
-    {
+    list_for_each_entry_safe(pending, list, struct pending, link) {
         if (!forget) {
             request_fail(channel, pending, err, status, sentence);
         } else if (!pending->call || pending->call->state == CALL_WAITING) {
@@ -402,8 +396,7 @@ void requests_fail(struct channel *channel, int err, unsigned status, const char
 /* The lists stay as they are, since a leader may be at one of the requests. */
 static void requests_break_list(struct list *list, int err, const char *why)
 {
-    list_for_each_entry(pending, list, struct pending, link)
-    {
+    list_for_each_entry(pending, list, struct pending, link) {
         bool elsewhere = !pending->sequence || (!request_is_recorded(pending) && err == ECONNRESET);
         struct call *call = pending->call;
 

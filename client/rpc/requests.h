@@ -48,10 +48,10 @@ struct pending {
     uint64_t sequence; /* 0: it was never sent */
     uint64_t answered; /* the single sequence that it acknowledges, or 0 */
     const struct schema_method *row;
-    bool lost;         /* with its connection, so it is sent again */
-    unsigned in_log;   /* its place in the release log; 0: none */
+    bool lost;            /* with its connection, so it is sent again */
+    unsigned in_log;      /* its place in the release log; 0: none */
     bool fire_and_forget; /* a release whose reply nobody waits for */
-    struct call *call; /* NULL: nobody waits any more */
+    struct call *call;    /* NULL: nobody waits any more */
     const void *payload;
     size_t n;
     const int *fds; /* the caller's, while it waits */

@@ -138,7 +138,7 @@ static bool resume_is_restarting(int r)
     return r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN || r == -ENOTDIR;
 }
 
-/* ---- connecting ----------------------------------------------------------------------------- */
+/* ---- connecting -------------------------------------------------------------------------------------------------- */
 
 /* False if the deadline came first, or the channel is broken. */
 static bool resume_pause(struct channel *channel, uint64_t deadline)
@@ -254,7 +254,7 @@ void resume_at_once(struct channel *channel)
     (void)fail_restore(&saved);
 }
 
-/* ---- the answer ----------------------------------------------------------------------------- */
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
 
 static void resume_succeeded(struct channel *channel)
 {

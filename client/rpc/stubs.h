@@ -29,7 +29,7 @@ struct rpc_route {
 /* The route of a channel that is there. */
 struct rpc_route rpc_route_of(struct channel *channel, uint64_t deadline);
 
-/* ---- the session ---- */
+/* ---- the session ------------------------------------------------------------------------------------------------- */
 struct rpc_session {
     uint32_t version; /* the minor version that both speak */
     uint64_t session;
@@ -40,7 +40,7 @@ struct rpc_session {
     uint64_t base_page;
     uint32_t broker_uid;
     bool simulated;
-    int release_log; /* a descriptor, until a channel takes it; -1: none came */
+    int release_log;  /* a descriptor, until a channel takes it; -1: none came */
     uint32_t n_nodes; /* with memory; 0 = an older broker, which does not tell */
 };
 
@@ -59,7 +59,7 @@ int rpc_goodbye(struct rpc_route route);
 int rpc_ping(struct rpc_route route);
 int rpc_subscribe(struct rpc_route route, uint32_t mask);
 
-/* ---- several buffers ---- */
+/* ---- several buffers --------------------------------------------------------------------------------------------- */
 struct rpc_opened_item {
     unsigned status; /* STATUS_OK, or why not; the rest is meaningless then */
     uint32_t rights;
@@ -129,14 +129,14 @@ struct rpc_exported {
 int rpc_export(struct rpc_route route, unsigned n, const uint64_t *ids, const uint32_t *rights,
                struct rpc_exported *exported);
 
-/* ---- one buffer ---- */
+/* ---- one buffer -------------------------------------------------------------------------------------------------- */
 int rpc_info(struct rpc_route route, uint64_t id, struct memclient_buffer_info *info);
 int rpc_publish(struct rpc_route route, uint64_t id, bool future_only);
 int rpc_move(struct rpc_route route, uint64_t id, uint32_t node);
 int rpc_discard(struct rpc_route route, uint64_t id, uint64_t offset, uint64_t length);
 int rpc_destroy(struct rpc_route route, uint64_t id, bool force);
 
-/* ---- tokens ---- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 struct rpc_shared {
     unsigned n;
     unsigned statuses[MEMORYD_BATCH_MAX];
@@ -149,11 +149,11 @@ int rpc_share(struct rpc_route route, unsigned n, const uint64_t *ids, const str
 /* exactly one of the three */
 int rpc_revoke(struct rpc_route route, const struct memclient_token *token, uint64_t serial, uint64_t buffer);
 
-/* ---- names ---- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name, const struct memclient_name_options *options);
 int rpc_name_unbind(struct rpc_route route, const char *name);
 
-/* ---- the arena ---- */
+/* ---- the arena --------------------------------------------------------------------------------------------------- */
 struct rpc_reserved {
     unsigned generation; /* of the session that has it */
     uint64_t reservation;
@@ -165,7 +165,7 @@ int rpc_reserve(struct rpc_route route, uint64_t size, uint64_t alignment, uint6
 int rpc_unreserve(struct rpc_route route, uint64_t reservation);
 int rpc_place(struct rpc_route route, uint64_t id, uint64_t reservation, uint64_t offset);
 
-/* ---- status and listings ---- */
+/* ---- status and listings ----------------------------------------------------------------------------------------- */
 int rpc_status(struct rpc_route route, struct memclient_broker_status *status);
 int rpc_check(struct rpc_route route, struct memclient_check_result *result);
 int rpc_upgrade(struct rpc_route route);
@@ -183,7 +183,7 @@ struct rpc_listing {
 /* The next page. */
 int rpc_list(struct rpc_route route, struct rpc_listing *listing);
 
-/* ---- events ---- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 /* Makes the public type of an event's message; false if it is none that is known. */
 struct ProtobufCMessage;
 bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event);

@@ -40,10 +40,10 @@ static bool opened_item_is_sane(const struct rpc_opened_item *item)
 
     if (item->flags & MEMCLIENT_BUFFER_FOREIGN) /* it is not mapped */
         return item->id && item->size && !item->bytes && !item->address && is_power_of_two(item->granule);
-    return item->id && item->size && is_power_of_two(item->granule) &&
-           item->bytes >= item->size && is_aligned(item->bytes, item->granule) &&
-           checked_size(item->bytes, &size) && is_page_aligned(item->granule) &&
-           is_page_aligned(item->address) && item->address <= UINTPTR_MAX - item->bytes;
+    return item->id && item->size && is_power_of_two(item->granule) && item->bytes >= item->size &&
+           is_aligned(item->bytes, item->granule) && checked_size(item->bytes, &size) &&
+           is_page_aligned(item->granule) && is_page_aligned(item->address) &&
+           item->address <= UINTPTR_MAX - item->bytes;
 }
 
 static int decode_opened(void *result, const ProtobufCMessage *reply, struct fdset *fds)
@@ -219,7 +219,7 @@ int rpc_lookup(struct rpc_route route, const struct lookup_spec *spec, struct rp
                        1, NULL, opened);
 }
 
-/* ---- holds and descriptors ------------------------------------------------------------------ */
+/* ---- holds and descriptors --------------------------------------------------------------------------------------- */
 
 static int decode_released(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
@@ -271,7 +271,7 @@ int rpc_export(struct rpc_route route, unsigned n, const uint64_t *ids, const ui
                       decode_exported, exported);
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 int rpc_name_bind(struct rpc_route route, uint64_t id, const char *name, const struct memclient_name_options *options)
 {

@@ -17,7 +17,7 @@
 #include "rpc/convert.h"
 #include "rpc/fail.h"
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 union item {
     struct memclient_node node;
@@ -39,14 +39,14 @@ union item {
     item->count = m->n_##name;                 \
     item->name = m->name;
 
-#define DECODE(row, Row)                                                \
-    static void decode_##row(const void *message, union item *to)       \
-    {                                                                   \
-        const Memoryd__V1__##Row *m = message;                          \
-        __typeof__(to->row) *item = &to->row;                           \
-                                                                        \
-        *item = (__typeof__(to->row)){.size = sizeof(*item)};           \
-        MEMORYD_ROW_##row(BORROW)                                       \
+#define DECODE(row, Row)                                          \
+    static void decode_##row(const void *message, union item *to) \
+    {                                                             \
+        const Memoryd__V1__##Row *m = message;                    \
+        __typeof__(to->row) *item = &to->row;                     \
+                                                                  \
+        *item = (__typeof__(to->row)){.size = sizeof(*item)};     \
+        MEMORYD_ROW_##row(BORROW)                                 \
     }
 DECODE(node, NodeInfo)
 DECODE(pool, PoolInfo)
@@ -75,8 +75,7 @@ static uint32_t listing_least(size_t a, size_t b, size_t most)
 void convert_buffer_info(const Memoryd__V1__BufferInfo *m, struct memclient_buffer_info *item)
 {
     *item = (struct memclient_buffer_info){.size = sizeof(*item)};
-    MEMORYD_ROW_buffer(KEEP)
-    item->n_nodes = listing_least(m->n_nodes, m->n_node_bytes, MEMORYD_NODES_MAX);
+    MEMORYD_ROW_buffer(KEEP) item->n_nodes = listing_least(m->n_nodes, m->n_node_bytes, MEMORYD_NODES_MAX);
     /* an older broker does not send the other arrays, which are zero then */
     item->n_holders = listing_least(m->n_holders, m->n_holder_rights, MEMORYD_HOLDERS_MAX);
 }
@@ -86,7 +85,7 @@ static void decode_buffer(const void *message, union item *to)
     convert_buffer_info(message, &to->buffer);
 }
 
-/* ---- pages ---------------------------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     enum method method;
@@ -157,7 +156,7 @@ int rpc_list(struct rpc_route route, struct rpc_listing *listing)
     return 0;
 }
 
-/* ---- status and check ----------------------------------------------------------------------- */
+/* ---- status and check -------------------------------------------------------------------------------------------- */
 
 static int decode_status(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {

@@ -41,7 +41,7 @@ int rpc_destroy(struct rpc_route route, uint64_t id, bool force)
     return call_done(route, METHOD_DESTROY, REQUEST(Destroy, destroy, .buffer = id, .force = force));
 }
 
-/* ---- tokens --------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 static int decode_shared(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
@@ -74,7 +74,7 @@ int rpc_revoke(struct rpc_route route, const struct memclient_token *token, uint
     return call_done(route, METHOD_REVOKE, REQUEST(Revoke, revoke, .token = bytes, .serial = serial, .buffer = buffer));
 }
 
-/* ---- the arena ------------------------------------------------------------------------------ */
+/* ---- the arena --------------------------------------------------------------------------------------------------- */
 
 static int decode_reserved(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {

@@ -8,7 +8,7 @@
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 
-/* ---- where to -------------------------------------------------------------------------------- */
+/* ---- where to ---------------------------------------------------------------------------------------------------- */
 
 static int connect_there(void *of, uint64_t deadline, struct channel **channel)
 {
@@ -41,7 +41,7 @@ int call_request(struct rpc_route route, const struct channel_request *request)
     return r;
 }
 
-/* ---- the session ----------------------------------------------------------------------------- */
+/* ---- the session ------------------------------------------------------------------------------------------------- */
 
 int rpc_hello(struct rpc_route route, const char *program, bool administrator, struct rpc_occupied *occupied,
               struct rpc_session *session)

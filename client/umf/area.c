@@ -31,7 +31,7 @@ static uint64_t area_end(const struct area *area)
     return area->start + area->length;
 }
 
-/* ---- buffers ---------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 struct shared_buffer *shared_buffer_new(struct memclient_buffer *handle)
 {
@@ -92,7 +92,7 @@ void shared_buffer_release(const struct area *taken)
     shared_buffer_unref(buffer);
 }
 
-/* ---- allocations, with the lock -------------------------------------------------------------------------- */
+/* ---- allocations, with the lock ---------------------------------------------------------------------------------- */
 
 static void to_area(const struct range_entry *entry, struct area *area)
 {
@@ -247,7 +247,7 @@ void area_put_back(const struct area *taken)
     (void)insert_allocated(taken);
 }
 
-/* ---- what was opened, with the lock ---------------------------------------------------------------------- */
+/* ---- what was opened, with the lock ------------------------------------------------------------------------------ */
 
 static struct opened_area *opened_area_of(struct interval *range)
 {
@@ -302,7 +302,7 @@ static void insert_opened(struct opened_area *opened, const struct area *area)
     interval_insert(&opened_areas, &opened->range);
 }
 
-/* ---- taking out ------------------------------------------------------------------------------------------ */
+/* ---- taking out -------------------------------------------------------------------------------------------------- */
 
 static bool take_one_opened(struct opened_area *opened, struct area *taken)
 {
@@ -341,7 +341,7 @@ bool area_take_any(const void *owner, uint64_t *from, struct area *taken)
     return found;
 }
 
-/* ---- adding and finding ---------------------------------------------------------------------------------- */
+/* ---- adding and finding ------------------------------------------------------------------------------------------ */
 
 static void forget_stale(struct interval *stale)
 {
@@ -413,8 +413,8 @@ bool area_covers(const void *owner, uint64_t start, uint64_t length)
 {
     _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
 
-    return start + length >= start && (is_whole(owner, start, start + length, ALLOCATED) ||
-                                       is_opened(owner, start, start + length));
+    return start + length >= start &&
+           (is_whole(owner, start, start + length, ALLOCATED) || is_opened(owner, start, start + length));
 }
 
 bool area_is_one(const void *owner, uint64_t start, uint64_t length)
@@ -424,7 +424,7 @@ bool area_is_one(const void *owner, uint64_t start, uint64_t length)
     return start + length >= start && is_whole(owner, start, start + length, ONE_BUFFER);
 }
 
-/* ---- around a fork --------------------------------------------------------------------------------------- */
+/* ---- around a fork ----------------------------------------------------------------------------------------------- */
 
 static void area_before_fork(void)
 {

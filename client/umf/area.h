@@ -42,7 +42,7 @@ struct area {
     uint64_t offset;              /* of `start` in the buffer */
 };
 
-/* ---- buffers ---------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 void shared_buffer_ref(struct shared_buffer *buffer);
 /* NULL is ignored. */
@@ -52,7 +52,7 @@ struct shared_buffer *shared_buffer_new(struct memclient_buffer *handle);
 /* Unmaps an area that was taken out, and drops its reference. */
 void shared_buffer_release(const struct area *taken);
 
-/* ---- areas ------------------------------------------------------------------------------------------------ */
+/* ---- areas ------------------------------------------------------------------------------------------------------- */
 
 /* Adds a copy, and with it the reference to the buffer. Areas that it overlaps were unmapped without our knowledge, and
  * are dropped. 0 or -ENOMEM. */

@@ -21,7 +21,7 @@ struct closed {
 
 static struct list all = LIST_INIT(all); /* the oldest first */
 
-/* ---- the list -------------------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 static struct closed *closed_of(struct list *link)
 {
@@ -72,7 +72,7 @@ static struct closed *take_wanted(const struct wanted *wanted)
     return NULL;
 }
 
-/* ---- what is in it --------------------------------------------------------------------------------------- */
+/* ---- what is in it ----------------------------------------------------------------------------------------------- */
 
 static struct memclient_buffer *closed_buffer(const struct closed *closed)
 {

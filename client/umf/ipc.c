@@ -160,8 +160,8 @@ umf_result_t umfOpenIPCHandle(umf_memory_pool_handle_t hPool, umf_ipc_handle_t i
         log_write(LOG_ERROR, __func__, "INVALID_ARGUMENT: the handle is damaged, or of another kind of provider");
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     }
-    result = opened_open(hPool, ipcHandle->data, total - sizeof(*ipcHandle), (unsigned)hash, ipcHandle->base_size,
-                         &base);
+    result =
+        opened_open(hPool, ipcHandle->data, total - sizeof(*ipcHandle), (unsigned)hash, ipcHandle->base_size, &base);
     if (result == UMF_RESULT_SUCCESS)
         *ptr = (char *)base + ipcHandle->offset;
     return result;

@@ -23,7 +23,7 @@
 
 static __thread struct native_error last_error = {.text = "success"};
 
-/* ---- results --------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 static const char *l0_name_of(uint32_t result)
 {
@@ -85,7 +85,7 @@ static void l0_get_last_native_error(void *provider, const char **message, int32
     native_error_get(&last_error, message, code);
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 /* Drivers before Level Zero 1.6 have no zeMemPutIpcHandle(). */
 static bool l0_load(struct level_zero *provider)
@@ -181,7 +181,7 @@ static const char *l0_get_name(void *provider)
     return "LEVEL_ZERO";
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static umf_result_t l0_alloc(void *p, size_t size, size_t alignment, void **ret)
 {
@@ -217,7 +217,7 @@ static umf_result_t l0_free(void *p, void *ptr, size_t size)
     return l0_result("zeMemFree", provider->call.free(provider->context, ptr));
 }
 
-/* ---- pages ----------------------------------------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------------------------------------------------- */
 
 static umf_result_t l0_page_of(const struct level_zero *provider, const void *ptr, size_t *page)
 {

@@ -29,11 +29,7 @@ enum l0_result {
 };
 
 /* ze_structure_type_t: the first member of a struct. */
-enum l0_structure {
-    L0_STRUCTURE_DEVICE_DESC = 0x15,
-    L0_STRUCTURE_HOST_DESC = 0x16,
-    L0_STRUCTURE_PROPERTIES = 0x17
-};
+enum l0_structure { L0_STRUCTURE_DEVICE_DESC = 0x15, L0_STRUCTURE_HOST_DESC = 0x16, L0_STRUCTURE_PROPERTIES = 0x17 };
 
 /* ze_memory_type_t */
 enum l0_memory {

@@ -36,7 +36,7 @@ struct l0_handle {
     struct check check;
     struct memclient_token token;
     uint64_t maker;
-    uint64_t address; /* in the process that made it */
+    uint64_t address;            /* in the process that made it */
     struct l0_ipc_handle driver; /* with zeros for the descriptor */
 };
 
@@ -74,7 +74,7 @@ static void set_descriptor(struct l0_ipc_handle *driver, int fd)
     memcpy(driver->data, &fd, sizeof(fd));
 }
 
-/* ---- giving one ------------------------------------------------------------------------------------------ */
+/* ---- giving one -------------------------------------------------------------------------------------------------- */
 
 static struct l0_given *find_given(struct level_zero *provider, uint64_t address)
 {
@@ -239,7 +239,7 @@ void l0_ipc_forget(struct level_zero *provider, const void *ptr)
     end_given(given);
 }
 
-/* ---- using one ------------------------------------------------------------------------------------------- */
+/* ---- using one --------------------------------------------------------------------------------------------------- */
 
 /* Accepts only memory that the broker did not make. All that is used of it is its descriptor. */
 static int l0_receive(const struct l0_handle *handle, struct memclient_buffer **ret, int *ret_fd)

@@ -56,9 +56,7 @@ int umfInit(void)
     return 0;
 }
 
-void umfTearDown(void)
-{
-}
+void umfTearDown(void) {}
 
 int umfGetCurrentVersion(void)
 {

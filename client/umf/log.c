@@ -26,7 +26,7 @@ static struct {
 
 static __thread struct log_reason reason;
 
-/* ---- UMF_LOG ---------------------------------------------------------------------------------------------- */
+/* ---- UMF_LOG ----------------------------------------------------------------------------------------------------- */
 
 static const char *const levels[] = {"debug", "info", "warning", "error", "fatal", NULL};
 static const char *const yes_no[] = {"no", "yes", NULL};
@@ -132,7 +132,7 @@ void log_flush(void)
         (void)fflush(settings.output);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------ */
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 bool log_wants(enum log_level level)
 {
@@ -170,7 +170,7 @@ void log_write(enum log_level level, const char *function, const char *format, .
     errno = number;
 }
 
-/* ---- why -------------------------------------------------------------------------------------------------- */
+/* ---- why --------------------------------------------------------------------------------------------------------- */
 
 void log_because(const char *sentence)
 {

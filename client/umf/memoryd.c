@@ -60,7 +60,7 @@ static umf_result_t result_of_handle(int r)
     return shared_handle_result(r);
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 static bool memoryd_are_params_valid(const umf_memoryd_memory_provider_params_t *params)
 {
@@ -155,7 +155,7 @@ static umf_result_t memoryd_initialize(void *arg, void **provider)
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- pages, as files of the kernel have them at the moment ------------------------------------------------ */
+/* ---- pages, as files of the kernel have them at the moment ------------------------------------------------------- */
 
 /* Parses the size of a page, after blanks; 0 if the text has none. */
 static uint64_t size_in(const char *text, uint64_t unit)
@@ -190,7 +190,7 @@ static uint64_t pages_huge(void)
     return 0;
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 static int note_granule(const struct memclient_pool *pool, void *data)
 {
@@ -256,7 +256,7 @@ static const char *memoryd_get_name(void *provider)
     return "memoryd";
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static umf_result_t memoryd_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {

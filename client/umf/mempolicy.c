@@ -15,7 +15,7 @@
 #define SLAB_MIN     ((size_t)64 << 10)
 #define POOLABLE_MAX ((size_t)2 << 20)
 
-/* ---- policies --------------------------------------------------------------------------------------------- */
+/* ---- policies ---------------------------------------------------------------------------------------------------- */
 
 umf_result_t umfMempolicyCreate(umf_mempolicy_membind_t bind, umf_mempolicy_handle_t *hPolicy)
 {
@@ -67,7 +67,7 @@ umf_result_t umfMempolicySetCustomSplitPartitions(umf_mempolicy_handle_t hPolicy
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- providers and pools ---------------------------------------------------------------------------------- */
+/* ---- providers and pools ----------------------------------------------------------------------------------------- */
 
 static umf_numa_mode_t mode_of(umf_const_mempolicy_handle_t policy)
 {

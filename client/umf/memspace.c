@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 
-/* ---- by what they are good at ---------------------------------------------------------------------------- */
+/* ---- by what they are good at ------------------------------------------------------------------------------------ */
 
 /* Of nodes with equal size, the first counts as the largest. */
 static bool is_largest(const struct nodes *nodes, const struct node *node)
@@ -74,7 +74,7 @@ struct umf_memspace_t *memspace_new(enum memspace_kind kind, const struct nodes 
     return memspace;
 }
 
-/* ---- the predefined ones --------------------------------------------------------------------------------- */
+/* ---- the predefined ones ----------------------------------------------------------------------------------------- */
 
 static struct umf_memspace_t *predefined[MEMSPACE_KINDS];
 
@@ -114,7 +114,7 @@ umf_const_memspace_handle_t umfMemspaceLowestLatencyGet(void)
     return memspace_get_predefined(MEMSPACE_LOWEST_LATENCY);
 }
 
-/* ---- by number ------------------------------------------------------------------------------------------- */
+/* ---- by number --------------------------------------------------------------------------------------------------- */
 
 umf_result_t umfMemspaceCreateFromNumaArray(unsigned *nodeIds, size_t numIds, umf_memspace_handle_t *hMemspace)
 {

@@ -14,8 +14,7 @@ struct native_error {
 };
 
 /* Sets "beginning: detail", or only the beginning if there is no detail. */
-static inline void native_error_set(struct native_error *error, int32_t code, const char *beginning,
-                                    const char *detail)
+static inline void native_error_set(struct native_error *error, int32_t code, const char *beginning, const char *detail)
 {
     error->code = code;
     if (detail && *detail)

@@ -24,7 +24,7 @@ static void set_add(struct node_set *set, unsigned number)
     set->words[number / 64] |= UINT64_C(1) << number % 64;
 }
 
-/* ---- which ones ------------------------------------------------------------------------------------------ */
+/* ---- which ones -------------------------------------------------------------------------------------------------- */
 
 /* Parses the list behind `key`. False: the text begins otherwise, or the list is empty. */
 static bool parse_set(const char *text, const char *key, struct node_set *set)
@@ -68,7 +68,7 @@ static bool nodes_allowed(const char *root, struct node_set *set)
     return false;
 }
 
-/* ---- what they are good at ------------------------------------------------------------------------------- */
+/* ---- what they are good at --------------------------------------------------------------------------------------- */
 
 static uint64_t read_size(const char *root, unsigned number)
 {
@@ -126,7 +126,7 @@ static bool read_speeds(struct node *node, const char *root, unsigned class)
     return true;
 }
 
-/* ---- all together ---------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 struct nodes *nodes_load(const char *root)
 {

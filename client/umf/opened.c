@@ -31,8 +31,8 @@
 enum opened_state { OPENING, OPEN, CLOSING };
 
 struct opened {
-    struct interval range;  /* in the tree while OPEN */
-    uint64_t size;          /* as its handle says; 0 takes one byte in the tree */
+    struct interval range; /* in the tree while OPEN */
+    uint64_t size;         /* as its handle says; 0 takes one byte in the tree */
     umf_memory_pool_handle_t pool;
     UT_hash_handle hh;      /* in the pool's table */
     struct opened *next;    /* of the same range, to be closed with it */
@@ -45,11 +45,11 @@ struct opened {
 };
 
 pthread_mutex_t opened_mutex = PTHREAD_MUTEX_INITIALIZER; /* taken before ipc_lock() */
-static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;    /* a record has become OPEN, or is gone */
+static pthread_cond_t settled = PTHREAD_COND_INITIALIZER; /* a record has become OPEN, or is gone */
 static struct list in_transit = LIST_INIT(in_transit);
 static struct interval_tree open_ranges;
 
-/* ---- finding --------------------------------------------------------------------------------------------- */
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
 
 /* With a lock. */
 static struct opened *opened_find(umf_memory_pool_handle_t pool, const void *handle, size_t size, unsigned hash)
@@ -92,7 +92,7 @@ umf_memory_pool_handle_t opened_pool(const void *ptr)
     return pool;
 }
 
-/* ---- changing -------------------------------------------------------------------------------------------- */
+/* ---- changing ---------------------------------------------------------------------------------------------------- */
 
 /* With both locks. From now on this thread is in the provider for the record. */
 static void opened_leave(struct opened *opened, enum opened_state state)
@@ -160,7 +160,7 @@ static umf_result_t call_close(struct opened *opened)
     return result;
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* With a lock. Opens an OPEN record once more. All handles of one memory have the same size. */
 static umf_result_t opened_use(struct opened *opened, size_t base_size, void **base)
@@ -245,7 +245,7 @@ umf_result_t opened_open(umf_memory_pool_handle_t pool, const void *handle, size
     return result;
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
+/* ---- closing ----------------------------------------------------------------------------------------------------- */
 
 /* Counts down if the record stays open anyway, which needs no other lock. */
 static bool close_one_of_many(const void *ptr)
@@ -351,7 +351,7 @@ void opened_close_all(umf_memory_pool_handle_t pool)
     pthread_mutex_unlock(&opened_mutex);
 }
 
-/* ---- around a fork --------------------------------------------------------------------------------------- */
+/* ---- around a fork ----------------------------------------------------------------------------------------------- */
 
 /* Threads that were in the provider do not exist here, so their records go. What they opened is unknown. */
 void opened_in_child(void)

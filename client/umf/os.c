@@ -19,7 +19,7 @@
 
 static __thread struct native_error last = {UMF_OS_RESULT_SUCCESS, "success"};
 
-/* ---- native errors --------------------------------------------------------------------------------------- */
+/* ---- native errors ----------------------------------------------------------------------------------------------- */
 
 static const char *os_text_of(umf_os_memory_provider_native_error_t error)
 {
@@ -62,7 +62,7 @@ static umf_result_t os_result_of(int r)
                                                                : result;
 }
 
-/* ---- anonymous memory of the process ---------------------------------------------------------------------- */
+/* ---- anonymous memory of the process ----------------------------------------------------------------------------- */
 
 static long call_mbind(void *address, unsigned long length, int mode, const unsigned long *nodes, unsigned long max,
                        unsigned flags)
@@ -164,13 +164,12 @@ static umf_result_t os_private_release(const struct area *taken)
     return os_fail(UMF_OS_RESULT_ERROR_FREE_FAILED, number);
 }
 
-static umf_result_t os_private_purge(void *ptr, size_t size, int advice,
-                                     umf_os_memory_provider_native_error_t error)
+static umf_result_t os_private_purge(void *ptr, size_t size, int advice, umf_os_memory_provider_native_error_t error)
 {
     return os_calls->madvise(ptr, size, advice) < 0 ? os_fail(error, errno) : UMF_RESULT_SUCCESS;
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 static bool is_in(const unsigned *nodes, unsigned n, unsigned node)
 {
@@ -239,8 +238,8 @@ static int copy_partitions(struct os *os, const umf_os_memory_provider_params_t 
     if (!os->partitions)
         return -ENOMEM;
     for (unsigned i = 0; i < os->n_partitions; i++)
-        os->partitions[i] = params->partitions_len ? params->partitions[i]
-                                                   : (umf_numa_split_partition_t){1, os->nodes[i]};
+        os->partitions[i] =
+            params->partitions_len ? params->partitions[i] : (umf_numa_split_partition_t){1, os->nodes[i]};
     return 0;
 }
 
@@ -299,7 +298,7 @@ static umf_result_t os_initialize(void *arg, void **provider)
     os->shared.result_of = os_result_of;
     os->shared.release_private = os->visibility == UMF_MEM_MAP_PRIVATE ? os_private_release : NULL;
     os->shared.options.size = sizeof(os->shared.options);
-    os->shared.options.pages = MEMCLIENT_PAGES_BASE; /* users split allocations, as they may with anonymous memory */
+    os->shared.options.pages = MEMCLIENT_PAGES_BASE;  /* users split allocations, as they may with anonymous memory */
     os->shared.options.flags = MEMCLIENT_SHARED_SOON; /* such a provider is made for sharing */
     os->shared.maker = shared_new_maker();
     set_protection(os, params->protection);
@@ -315,7 +314,7 @@ static umf_result_t os_initialize(void *arg, void **provider)
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static bool has_no_such_nodes(int r)
 {
@@ -402,7 +401,7 @@ static umf_result_t os_split(void *provider, void *ptr, size_t total, size_t fir
     return area_is_one(&os->shared, (uintptr_t)ptr, total) ? UMF_RESULT_SUCCESS : profile_for_unknown(PROFILE_OS);
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 static void os_get_last_native_error(void *provider, const char **message, int32_t *error)
 {

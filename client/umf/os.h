@@ -20,7 +20,7 @@ struct os {
     umf_numa_mode_t mode;
     unsigned *nodes;
     unsigned n_nodes;
-    uint64_t part_size; /* as given */
+    uint64_t part_size;                     /* as given */
     umf_numa_split_partition_t *partitions; /* of SPLIT; one for each node by default */
     unsigned n_partitions;
     uint64_t allocated; /* bytes so far, which say where INTERLEAVE goes on */
@@ -43,7 +43,7 @@ int os_numa_request(const struct os *os, uint64_t before, struct os_request *req
  * nodes are the provider's own, so they must not change. A thread's policy knows nothing of the broker. */
 bool os_numa_request_fewer(const struct os *os, struct os_request *request);
 
-/* ---- the kernel ------------------------------------------------------------------------------------------ */
+/* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
 /* The kernel's calls, in a table, so that tests can replace them. */
 struct os_calls {

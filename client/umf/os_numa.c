@@ -11,7 +11,7 @@
 #include "base/align.h"
 #include "umf/os.h"
 
-#define NODES 1024 /* the most that any kernel has */
+#define NODES     1024 /* the most that any kernel has */
 #define WORD_BITS (8 * sizeof(unsigned long))
 
 /* The kernel expects one more than the number of bits. */
@@ -57,7 +57,7 @@ int os_numa_discover(void)
     return os_calls->get_mempolicy(NULL, allowed.words, NODE_BITS, NULL, MEMS_ALLOWED) < 0 ? -errno : 0;
 }
 
-/* ---- the process's memory -------------------------------------------------------------------------------- */
+/* ---- the process's memory ---------------------------------------------------------------------------------------- */
 
 static int bind_mask(void *ptr, uint64_t length, int policy, const struct mask *mask)
 {
@@ -176,7 +176,7 @@ int os_numa_bind(const struct os *os, void *ptr, uint64_t length, uint64_t befor
     return 0;
 }
 
-/* ---- the broker's memory --------------------------------------------------------------------------------- */
+/* ---- the broker's memory ----------------------------------------------------------------------------------------- */
 
 /* The broker accepts each node once, so the weights of one that is listed twice are added. */
 static int add_node(struct os_request *request, unsigned node, uint64_t weight)

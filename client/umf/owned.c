@@ -20,7 +20,7 @@ static struct range_index handles[LEVELS]; /* by the start of the range */
 static unsigned n_levels = 1;              /* how many were ever used */
 pthread_mutex_t owned_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- finding --------------------------------------------------------------------------------------------- */
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
 
 static void to_owned(const struct range_entry *entry, unsigned level, struct owned *owned)
 {
@@ -73,7 +73,7 @@ bool owned_next(umf_memory_pool_handle_t pool, struct owned *owned)
     return false;
 }
 
-/* ---- changing -------------------------------------------------------------------------------------------- */
+/* ---- changing ---------------------------------------------------------------------------------------------------- */
 
 bool owned_keep_handle(const struct owned *owned, void *handle)
 {

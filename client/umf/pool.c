@@ -11,7 +11,7 @@
 
 #define FLAGS_ALL ((umf_pool_create_flags_t)(UMF_POOL_CREATE_FLAG_OWN_PROVIDER | UMF_POOL_CREATE_FLAG_DISABLE_TRACKING))
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 static umf_result_t pool_initialize(umf_memory_pool_handle_t pool, void *params)
 {
@@ -76,7 +76,7 @@ umf_result_t umfPoolGetMemoryProvider(umf_memory_pool_handle_t hPool, umf_memory
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- what it does ---------------------------------------------------------------------------------------- */
+/* ---- what it does ------------------------------------------------------------------------------------------------ */
 
 void *umfPoolMalloc(umf_memory_pool_handle_t hPool, size_t size)
 {
@@ -113,7 +113,7 @@ umf_result_t umfPoolGetLastAllocationError(umf_memory_pool_handle_t hPool)
     return hPool ? hPool->ops.get_last_allocation_error(hPool->priv) : UMF_RESULT_ERROR_INVALID_ARGUMENT;
 }
 
-/* ---- by an address --------------------------------------------------------------------------------------- */
+/* ---- by an address ----------------------------------------------------------------------------------------------- */
 
 umf_memory_pool_handle_t umfPoolByPtr(const void *ptr)
 {

@@ -13,7 +13,7 @@
 #define BUCKET_SIZE_MAX ((size_t)1 << 31)
 #define GRANULE_MIN     64
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 static void make_buckets(struct disjoint *pool)
 {
@@ -103,7 +103,7 @@ static void disjoint_finalize(void *arg)
     free(pool);
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------- */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 /* Chooses the smallest bucket with room for the size, by the two highest bits of the last byte's number. There is no
  * branch, since none could be predicted. */
@@ -204,7 +204,7 @@ static void *disjoint_aligned_malloc(void *arg, size_t size, size_t alignment)
     return disjoint_get(pool, size, room, alignment);
 }
 
-/* ---- freeing ---------------------------------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
 __attribute__((__noinline__)) static umf_result_t disjoint_free_slow(struct disjoint *pool, void *ptr)
 {
@@ -241,7 +241,7 @@ static umf_result_t disjoint_free(void *arg, void *ptr)
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- what it has not -------------------------------------------------------------------------------------- */
+/* ---- what it has not --------------------------------------------------------------------------------------------- */
 
 static void *disjoint_calloc(void *pool, size_t num, size_t size)
 {

@@ -51,41 +51,41 @@ struct slab {
     uint32_t n;       /* chunks */
     bool slow_free;   /* heap_push() is not enough: not `listed`, `aligned`, or something is counted */
     bool listed;
-    bool aligned;     /* allocations may begin inside chunks */
-    bool kept;        /* its bin keeps it if it is empty */
+    bool aligned;           /* allocations may begin inside chunks */
+    bool kept;              /* its bin keeps it if it is empty */
     _Atomic uint32_t freed; /* list of chunks that other threads freed: the first one's number plus 1; 0: none */
     struct slab *next_pending;
-    uint32_t *next;    /* the links of that list */
-    uint32_t stack[];  /* free chunks that were used */
+    uint32_t *next;   /* the links of that list */
+    uint32_t stack[]; /* free chunks that were used */
 };
 
 /* The source of all allocations of one size. */
 struct bucket {
     struct disjoint *pool;
-    size_t size;       /* of an allocation */
-    size_t stride;     /* from chunk to chunk, a multiple of 8 */
+    size_t size;   /* of an allocation */
+    size_t stride; /* from chunk to chunk, a multiple of 8 */
     size_t slab_size;
-    bool is_cut;       /* slabs are cut into chunks; else each is one allocation */
-    struct list kept;  /* free slabs; of those that are cut, without the ones that heaps keep; with the lock */
+    bool is_cut;          /* slabs are cut into chunks; else each is one allocation */
+    struct list kept;     /* free slabs; of those that are cut, without the ones that heaps keep; with the lock */
     atomic_size_t n_kept; /* changed with the lock */
-    struct list spare; /* records without a slab; with the lock */
+    struct list spare;    /* records without a slab; with the lock */
     /* only for traces */
     atomic_size_t n_allocs, n_from_pool, n_frees, n_in_use, n_in_pool, max_in_use, max_in_pool;
 };
 
 /* A heap's part of a bucket. */
 struct bin {
-    struct slab *current;   /* where chunks are taken from; or heap_no_slab */
-    struct list available;  /* slabs that may have free chunks; an empty one is last */
-    struct slab *empty;     /* the one that is kept, or NULL */
+    struct slab *current;  /* where chunks are taken from; or heap_no_slab */
+    struct list available; /* slabs that may have free chunks; an empty one is last */
+    struct slab *empty;    /* the one that is kept, or NULL */
 };
 
 struct heap {
     struct thread_part part;
     struct disjoint *pool;
-    struct slab *recent;          /* the one of its slabs that was freed to last; or heap_no_slab */
-    atomic_bool attached;         /* a thread has it; otherwise using it takes the lock */
-    struct list unused;           /* slabs to give up once the lock is dropped */
+    struct slab *recent;            /* the one of its slabs that was freed to last; or heap_no_slab */
+    atomic_bool attached;           /* a thread has it; otherwise using it takes the lock */
+    struct list unused;             /* slabs to give up once the lock is dropped */
     _Atomic(struct slab *) pending; /* slabs with chunks that other threads freed */
     struct bin bins[BUCKETS_MAX];
 };
@@ -123,7 +123,7 @@ struct disjoint {
     struct bucket buckets[BUCKETS_MAX];
 };
 
-/* ---- pool_disjoint_map.c: which block is there ----------------------------------------------------------- */
+/* ---- pool_disjoint_map.c: which block is there ------------------------------------------------------------------- */
 
 bool map_init(struct map *map, size_t granule);
 void map_deinit(struct map *map);
@@ -161,7 +161,7 @@ static inline struct block *map_find(struct map *map, const void *ptr)
     return NULL;
 }
 
-/* ---- pool_disjoint_slab.c: slabs, and what is kept of them ------------------------------------------------ */
+/* ---- pool_disjoint_slab.c: slabs, and what is kept of them ------------------------------------------------------- */
 
 void bucket_init(struct bucket *bucket, struct disjoint *pool, size_t size);
 /* Gives what is kept back to the provider, and frees the records. */
@@ -184,7 +184,7 @@ void *large_get(struct disjoint *pool, size_t size, size_t alignment, umf_result
 umf_result_t large_put(struct disjoint *pool, struct block *block);
 void block_list_free(struct list *list);
 
-/* ---- pool_disjoint_heap.c: chunks ------------------------------------------------------------------------- */
+/* ---- pool_disjoint_heap.c: chunks -------------------------------------------------------------------------------- */
 
 extern const struct thread_parts_ops heap_ops;
 
@@ -205,7 +205,7 @@ static inline struct heap *heap_mine(const struct thread_now *now, const struct 
     return heap_of(thread_part_mine(now, &pool->heaps));
 }
 
-/* ---- what is done most: a chunk of this thread's heap ----------------------------------------------------- */
+/* ---- what is done most: a chunk of this thread's heap ------------------------------------------------------------ */
 
 /* Has no free chunk, and holds no address. */
 extern struct slab heap_no_slab;
@@ -248,7 +248,7 @@ static inline void heap_push(struct slab *slab, const void *ptr)
         (void)heap_emptied(slab);
 }
 
-/* ---- pool_disjoint_trace.c ------------------------------------------------------------------------------- */
+/* ---- pool_disjoint_trace.c --------------------------------------------------------------------------------------- */
 
 void trace_alloc(struct disjoint *pool, struct bucket *bucket, const void *ptr, size_t size, size_t alignment);
 void trace_free(struct disjoint *pool, struct bucket *bucket, const void *ptr, bool to_pool);

@@ -44,7 +44,7 @@ static struct bin *bin_of(struct slab *slab)
     return &slab->block.heap->bins[slab->block.bucket - slab->block.heap->pool->buckets];
 }
 
-/* ---- slabs of a heap -------------------------------------------------------------------------------------- */
+/* ---- slabs of a heap --------------------------------------------------------------------------------------------- */
 
 static bool slab_is_empty(const struct slab *slab)
 {
@@ -120,7 +120,7 @@ bool heap_emptied(struct slab *slab)
     return true;
 }
 
-/* ---- free chunks ------------------------------------------------------------------------------------------ */
+/* ---- free chunks ------------------------------------------------------------------------------------------------- */
 
 static uint32_t chunk_number(const struct slab *slab, const void *ptr)
 {
@@ -202,7 +202,7 @@ bool heap_put(struct heap *mine, struct slab *slab, const void *ptr)
     return true;
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------- */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 /* Finds the next slab with a free chunk in the bin's list. */
 static struct slab *bin_next_available(struct bin *bin)
@@ -258,7 +258,7 @@ void *heap_malloc(struct heap *heap, struct bucket *bucket, bool aligned, umf_re
     return ptr ? ptr : (char *)slab->block.base + slab->n_fresh++ * bucket->stride;
 }
 
-/* ---- heaps and threads ------------------------------------------------------------------------------------ */
+/* ---- heaps and threads ------------------------------------------------------------------------------------------- */
 
 static void heap_attach(struct thread_part *part)
 {

@@ -90,7 +90,7 @@ static void map_leave(struct map_table *table, uintptr_t granule, const struct b
     map_close_gaps(table, i);
 }
 
-/* ---- granules --------------------------------------------------------------------------------------------- */
+/* ---- granules ---------------------------------------------------------------------------------------------------- */
 
 static uintptr_t first_granule(const struct map *map, const struct block *block)
 {
@@ -100,7 +100,8 @@ static uintptr_t first_granule(const struct map *map, const struct block *block)
 static uintptr_t last_granule(const struct map *map, const struct block *block)
 {
     return (atomic_load_explicit(&block->from, memory_order_relaxed) +
-            atomic_load_explicit(&block->span, memory_order_relaxed) - 1) >> map->shift;
+            atomic_load_explicit(&block->span, memory_order_relaxed) - 1) >>
+           map->shift;
 }
 
 static void map_enter_all(const struct map *map, struct map_table *table, struct block *block)

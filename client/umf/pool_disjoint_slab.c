@@ -11,7 +11,7 @@
 #include "base/align.h"
 #include "umf/mutex.h"
 
-/* ---- limits ---------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 umf_disjoint_pool_shared_limits_t *umfDisjointPoolSharedLimitsCreate(size_t MaxSize)
 {
@@ -59,7 +59,7 @@ void slab_unkeep(struct bucket *bucket)
         trace_slabs(bucket, 1, -1);
 }
 
-/* ---- from the provider, and back -------------------------------------------------------------------------- */
+/* ---- from the provider, and back --------------------------------------------------------------------------------- */
 
 static bool block_enter_map(struct disjoint *pool, struct block *block, uintptr_t from, size_t span)
 {
@@ -151,7 +151,7 @@ static struct block *slab_alloc(struct bucket *bucket, size_t record_size, umf_r
     return block;
 }
 
-/* ---- slabs that are cut ----------------------------------------------------------------------------------- */
+/* ---- slabs that are cut ------------------------------------------------------------------------------------------ */
 
 static struct slab *slab_cut(struct bucket *bucket, umf_result_t *result)
 {
@@ -210,7 +210,7 @@ bool slab_put(struct slab *slab, bool may_keep)
     return false;
 }
 
-/* ---- slabs that are one allocation ------------------------------------------------------------------------ */
+/* ---- slabs that are one allocation ------------------------------------------------------------------------------- */
 
 bool whole_put(struct block *block)
 {
@@ -242,7 +242,7 @@ void *whole_get(struct bucket *bucket, size_t alignment, umf_result_t *result)
     return NULL;
 }
 
-/* ---- large allocations ------------------------------------------------------------------------------------ */
+/* ---- large allocations ------------------------------------------------------------------------------------------- */
 
 void *large_get(struct disjoint *pool, size_t size, size_t alignment, umf_result_t *result)
 {
@@ -281,7 +281,7 @@ umf_result_t large_put(struct disjoint *pool, struct block *block)
     return result;
 }
 
-/* ---- buckets ---------------------------------------------------------------------------------------------- */
+/* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
 void bucket_init(struct bucket *bucket, struct disjoint *pool, size_t size)
 {

@@ -53,14 +53,14 @@ struct shelf {
 /* A thread's cache. */
 struct cache {
     struct thread_part part;
-    unsigned id; /* of jemalloc's cache */
+    unsigned id;          /* of jemalloc's cache */
     struct shelf *recent; /* where a piece was put last */
     struct shelf shelves[SHELVES];
 };
 
 static struct cache no_cache = {.recent = no_cache.shelves}; /* its id is never used, and its shelves are empty */
 
-/* ---- shelves ---------------------------------------------------------------------------------------------- */
+/* ---- shelves ----------------------------------------------------------------------------------------------------- */
 
 static uint8_t shelf_of[4096 / STEP + 1]; /* by size in steps */
 static size_t shelved_max;                /* the largest size with a shelf */
@@ -108,7 +108,7 @@ static struct shelf *find_shelf_of(struct cache *cache, size_t size)
     return cache->recent;
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static struct thread_part *cache_make(struct thread_parts *parts)
 {
@@ -158,7 +158,7 @@ static int jemalloc_flags(struct jemalloc *pool)
            (part ? MALLOCX_TCACHE(container_of(part, struct cache, part)->id) : MALLOCX_TCACHE_NONE);
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------- */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 /* The arena's own records are allocated before it has hooks, so they do not come from the provider. */
 static umf_result_t jemalloc_make_arena(struct jemalloc *pool)
@@ -212,7 +212,7 @@ static void jemalloc_finalize(void *arg)
     free(pool);
 }
 
-/* ---- the pool's operations -------------------------------------------------------------------------------- */
+/* ---- the pool's operations --------------------------------------------------------------------------------------- */
 
 static void *jemalloc_note(void *ptr)
 {

@@ -13,10 +13,10 @@
 struct jemalloc_memory {
     extent_hooks_t hooks;
     umf_memory_provider_handle_t provider;
-    bool disable_free;           /* nothing goes back before the pool ends */
-    pthread_mutex_t lock;        /* guards changes of the index */
-    struct range_index extents;  /* allocations as the provider knows them */
-    bool whole;                  /* the provider cannot split */
+    bool disable_free;          /* nothing goes back before the pool ends */
+    pthread_mutex_t lock;       /* guards changes of the index */
+    struct range_index extents; /* allocations as the provider knows them */
+    bool whole;                 /* the provider cannot split */
 };
 
 void jemalloc_memory_init(struct jemalloc_memory *memory, umf_memory_provider_handle_t provider, bool disable_free);

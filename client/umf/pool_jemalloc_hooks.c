@@ -18,7 +18,7 @@ static struct jemalloc_memory *memory_of(extent_hooks_t *hooks)
     return container_of(hooks, struct jemalloc_memory, hooks);
 }
 
-/* ---- what the provider knows ------------------------------------------------------------------------------- */
+/* ---- what the provider knows ------------------------------------------------------------------------------------- */
 
 /* The size of the provider's allocation that starts exactly there, or 0. */
 static size_t extent_size(const struct jemalloc_memory *memory, const void *base)
@@ -59,7 +59,7 @@ static bool extent_merge(struct jemalloc_memory *memory, const void *low, const 
     return !range_index_merge(&memory->extents, (uintptr_t)low, (uintptr_t)high);
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------------ */
+/* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
 static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t size, size_t alignment, bool *zero, bool *commit,
                         unsigned arena)
@@ -102,8 +102,7 @@ static bool hook_commit(extent_hooks_t *hooks, void *ptr, size_t size, size_t of
     return false;
 }
 
-static bool hook_purge_lazy(extent_hooks_t *hooks, void *ptr, size_t size, size_t offset, size_t length,
-                            unsigned arena)
+static bool hook_purge_lazy(extent_hooks_t *hooks, void *ptr, size_t size, size_t offset, size_t length, unsigned arena)
 {
     return umfMemoryProviderPurgeLazy(memory_of(hooks)->provider, (char *)ptr + offset, length) != UMF_RESULT_SUCCESS;
 }
@@ -149,7 +148,7 @@ static bool hook_merge(extent_hooks_t *hooks, void *low, size_t low_size, void *
     return true;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 void jemalloc_memory_init(struct jemalloc_memory *memory, umf_memory_provider_handle_t provider, bool disable_free)
 {

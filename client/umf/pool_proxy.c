@@ -11,9 +11,7 @@ static umf_result_t proxy_initialize(umf_memory_provider_handle_t provider, void
     return UMF_RESULT_SUCCESS;
 }
 
-static void proxy_finalize(void *pool)
-{
-}
+static void proxy_finalize(void *pool) {}
 
 static void *proxy_aligned_malloc(void *pool, size_t size, size_t alignment)
 {

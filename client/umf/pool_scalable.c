@@ -46,7 +46,7 @@ struct scalable {
 
 static __thread umf_result_t last_error;
 
-/* ---- TBB -------------------------------------------------------------------------------------------------- */
+/* ---- TBB --------------------------------------------------------------------------------------------------------- */
 
 /* It is never unloaded, since threads have caches in it. */
 static void scalable_load(void)
@@ -125,7 +125,7 @@ static void scalable_finalize(void *arg)
     free(pool);
 }
 
-/* ---- the pool's operations -------------------------------------------------------------------------------- */
+/* ---- the pool's operations --------------------------------------------------------------------------------------- */
 
 static void *scalable_note(void *ptr)
 {

@@ -17,7 +17,7 @@
 
 #include "umf/mutex.h"
 
-/* ---- the place of threads' variables, found out by looking from two threads ------------------------------- */
+/* ---- the place of threads' variables, found out by looking from two threads -------------------------------------- */
 
 static __thread char here;
 static bool is_static;
@@ -55,7 +55,7 @@ bool static_tls(const void *variable, intptr_t *offset)
     return is_static;
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------ */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 struct thread {
     struct list parts;
@@ -241,7 +241,7 @@ void thread_parts_leave(struct thread_parts *parts)
     list_remove(&parts->in_register);
 }
 
-/* ---- around a fork ---------------------------------------------------------------------------------------- */
+/* ---- around a fork ----------------------------------------------------------------------------------------------- */
 
 void thread_parts_lock_all(void)
 {

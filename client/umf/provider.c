@@ -66,7 +66,7 @@ umf_memory_provider_handle_t umfGetLastFailedMemoryProvider(void)
     return last_failed;
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 static bool is_complete(const umf_memory_provider_ops_t *ops)
 {
@@ -116,7 +116,7 @@ void umfMemoryProviderDestroy(umf_memory_provider_handle_t hProvider)
     free(hProvider);
 }
 
-/* ---- what every provider can ----------------------------------------------------------------------------- */
+/* ---- what every provider can ------------------------------------------------------------------------------------- */
 
 umf_result_t umfMemoryProviderAlloc(umf_memory_provider_handle_t hProvider, size_t size, size_t alignment, void **ptr)
 {
@@ -164,7 +164,7 @@ const char *umfMemoryProviderGetName(umf_memory_provider_handle_t hProvider)
     return hProvider ? hProvider->ops.get_name(hProvider->priv) : NULL;
 }
 
-/* ---- what some can --------------------------------------------------------------------------------------- */
+/* ---- what some can ----------------------------------------------------------------------------------------------- */
 
 umf_result_t umfMemoryProviderPurgeLazy(umf_memory_provider_handle_t hProvider, void *ptr, size_t size)
 {

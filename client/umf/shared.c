@@ -27,7 +27,7 @@ uint64_t shared_new_maker(void)
     return (uint64_t)getpid() << 32 | __atomic_add_fetch(&n, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- profiles -------------------------------------------------------------------------------------------- */
+/* ---- profiles ---------------------------------------------------------------------------------------------------- */
 
 /* More values of `profile` than enum umf_memoryd_profile_t has. */
 enum { NOT_LOOKED_AT = -2, NOBODY_CHOSE = -1 };
@@ -70,7 +70,7 @@ umf_result_t umfMemorydSetProfile(enum umf_memoryd_profile_t wanted)
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- giving up all --------------------------------------------------------------------------------------- */
+/* ---- giving up all ----------------------------------------------------------------------------------------------- */
 
 static umf_result_t shared_release(const struct shared *shared, const struct area *taken)
 {
@@ -90,7 +90,7 @@ void shared_deinit(const struct shared *shared)
     closed_release_all(shared);
 }
 
-/* ---- buffers --------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 DEFINE_CLEANUP(struct shared_buffer *, shared_buffer_unref);
 
@@ -106,7 +106,7 @@ umf_result_t umfMemorydGetBuffer(const void *ptr, struct memclient_buffer **ret)
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------ */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 /* Allocates with the provider's next name. If names are optional and this one is taken, the buffer has none. */
 static int alloc_named(struct shared *shared, uint64_t size, struct memclient_alloc_options *options,
@@ -247,7 +247,7 @@ int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment, const
     return 0;
 }
 
-/* ---- giving back ----------------------------------------------------------------------------------------- */
+/* ---- giving back ------------------------------------------------------------------------------------------------- */
 
 umf_result_t shared_free(const struct shared *shared, void *ptr, uint64_t length)
 {

@@ -19,7 +19,7 @@
 
 #include "umf/area.h"
 
-/* ---- profiles -------------------------------------------------------------------------------------------- */
+/* ---- profiles ---------------------------------------------------------------------------------------------------- */
 
 /*
  * UMF's document and its 0.9 releases disagree in some cases where no answer can satisfy both:
@@ -42,7 +42,7 @@ bool profile_is_upstream(enum profile_provider provider);
 /* The result for a pointer that the provider does not know. It never touches the memory there. */
 umf_result_t profile_for_unknown(enum profile_provider provider);
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* The provider's settings: the first member of its struct, and the owner of its areas. */
 struct shared {
@@ -53,14 +53,14 @@ struct shared {
     umf_result_t (*release_private)(const struct area *taken);
     struct memclient *ctx;
     struct memclient_alloc_options options; /* the provider owns what it points to */
-    unsigned access;     /* of mappings: 0 (as the rights allow), MEMCLIENT_READ or MEMCLIENT_NO_ACCESS */
-    int protection;      /* of mappings, for mprotect() where `access` cannot say it; 0: nothing to add */
-    unsigned rights;     /* that handles grant, as for memclient_share() */
-    uint64_t keep_ms;    /* how long a handle keeps the memory; 0: it does not */
-    const char *name;    /* buffers are named NAME/1 and so on; NULL: not at all */
+    unsigned access;       /* of mappings: 0 (as the rights allow), MEMCLIENT_READ or MEMCLIENT_NO_ACCESS */
+    int protection;        /* of mappings, for mprotect() where `access` cannot say it; 0: nothing to add */
+    unsigned rights;       /* that handles grant, as for memclient_share() */
+    uint64_t keep_ms;      /* how long a handle keeps the memory; 0: it does not */
+    const char *name;      /* buffers are named NAME/1 and so on; NULL: not at all */
     bool name_is_optional; /* a name that is taken is no failure */
-    uint64_t names;      /* number of the last name */
-    uint64_t maker;      /* the provider's number in its handles */
+    uint64_t names;        /* number of the last name */
+    uint64_t maker;        /* the provider's number in its handles */
 };
 
 /* Returns a number that no other provider has, in this process or another. */
@@ -82,7 +82,7 @@ uint64_t shared_page_size(const struct shared *shared, const void *ptr);
 int shared_note(struct shared *shared, enum area_kind kind, void *ptr, uint64_t length, uint64_t offset,
                 struct shared_buffer *buffer);
 
-/* ---- handles --------------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 #define SHARED_HANDLE_SIZE 64
 
@@ -92,7 +92,7 @@ void shared_make_handle(const struct memclient_token *token, uint64_t offset, ui
 /* The result for an errno of a handle operation. */
 umf_result_t shared_handle_result(int r);
 
-/* ---- operations of the provider whose struct begins with a struct shared ----------------------------------- */
+/* ---- operations of the provider whose struct begins with a struct shared ----------------------------------------- */
 
 umf_result_t shared_merge(void *provider, void *low, void *high, size_t total);
 umf_result_t shared_get_ipc_handle_size(void *provider, size_t *size);

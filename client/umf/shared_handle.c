@@ -45,7 +45,7 @@ void shared_make_handle(const struct memclient_token *token, uint64_t offset, ui
     memcpy(data, &handle, sizeof(handle));
 }
 
-/* ---- giving one ------------------------------------------------------------------------------------------ */
+/* ---- giving one -------------------------------------------------------------------------------------------------- */
 
 /* Copies the buffer's token, which the first call makes. If two threads make it at once, one wins. */
 static int token_of(const struct shared *shared, struct shared_buffer *buffer, struct memclient_token *token)
@@ -119,7 +119,7 @@ static int handle_put(const struct shared *shared, const void *data)
     return handle_read(&handle, data) && handle.maker == shared->maker ? 0 : -EBADMSG;
 }
 
-/* ---- using one ------------------------------------------------------------------------------------------- */
+/* ---- using one --------------------------------------------------------------------------------------------------- */
 
 /* The length of the handle's part in whole granules; 0 if the buffer has no such part. */
 static uint64_t handle_length(const struct shared_handle *handle, const struct memclient_buffer *buffer)
@@ -211,14 +211,14 @@ umf_result_t shared_handle_result(int r)
     switch (-r) {
     case 0:
         return UMF_RESULT_SUCCESS;
-    case EBADMSG:      /* not a handle */
-    case EFAULT:       /* not our memory */
-    case EREMOTE:      /* of another broker */
-    case ESTALE:       /* its memory is gone */
+    case EBADMSG: /* not a handle */
+    case EFAULT:  /* not our memory */
+    case EREMOTE: /* of another broker */
+    case ESTALE:  /* its memory is gone */
     case EKEYEXPIRED:
     case EKEYREVOKED:
     case EKEYREJECTED:
-    case EACCES:       /* not for this user */
+    case EACCES: /* not for this user */
     case EINVAL:
         return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     case ENOMEM:
@@ -230,7 +230,7 @@ umf_result_t shared_handle_result(int r)
     }
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
+/* ---- operations -------------------------------------------------------------------------------------------------- */
 
 /* Private memory has no handles. Programs written for upstream rely on its own result for that. */
 static umf_result_t handle_refuse(const struct shared *shared)

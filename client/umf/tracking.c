@@ -15,7 +15,7 @@
 #include "umf/owned.h"
 #include "umf/pool.h"
 
-/* ---- getting and freeing --------------------------------------------------------------------------------- */
+/* ---- getting and freeing ----------------------------------------------------------------------------------------- */
 
 static umf_result_t tracked_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
@@ -46,7 +46,7 @@ static void put_kept_handle(umf_memory_pool_handle_t pool, void *data)
 
 /* What is about to be freed: an allocation or a part of one. */
 struct freed {
-    struct owned owned; /* what was taken out; its pool is NULL if nothing was */
+    struct owned owned;          /* what was taken out; its pool is NULL if nothing was */
     bool has_before, has_behind; /* more of the same allocation remains */
     void *ipc_data;              /* of the whole allocation */
 };
@@ -134,7 +134,7 @@ static umf_result_t tracked_free(void *provider, void *ptr, size_t size)
     return result;
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 /* Finds the pool's allocation of exactly this range; of any size if `size` is 0. */
 static bool find_whole(umf_memory_pool_handle_t pool, const void *ptr, size_t size, struct owned *ret)
@@ -222,7 +222,7 @@ static umf_result_t tracked_merge(void *provider, void *low_ptr, void *high_ptr,
     return result;
 }
 
-/* ---- handles --------------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 /* Keeps a new handle with the allocation, and sets *new to NULL. If another thread has kept one meanwhile, `data` gets
  * that. */
@@ -278,7 +278,7 @@ umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, si
     return UMF_RESULT_SUCCESS;
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 void tracking_init(umf_memory_pool_handle_t pool)
 {

@@ -15,11 +15,10 @@ static const struct {
     const char *what;
     const char *unit; /* behind further numbers, of what is counted in bytes */
 } slots[ACCOUNT_SLOTS] = {
-#define X(NAME, key, what)                                                                                   \
-    {#key, what,                                                                                             \
-     ACCOUNT_##NAME == ACCOUNT_BYTES || ACCOUNT_##NAME == ACCOUNT_ADDRESSES ||                               \
-             ACCOUNT_##NAME == ACCOUNT_QUEUED_BYTES                                                          \
-         ? " bytes"                                                                                          \
+#define X(NAME, key, what)                                                                                            \
+    {#key, what,                                                                                                      \
+     ACCOUNT_##NAME == ACCOUNT_BYTES || ACCOUNT_##NAME == ACCOUNT_ADDRESSES || ACCOUNT_##NAME == ACCOUNT_QUEUED_BYTES \
+         ? " bytes"                                                                                                   \
          : ""},
     ACCOUNT_SLOTS_TABLE(X)
 #undef X
@@ -198,8 +197,7 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
 
     if (account->parent)
         beyond = 0;
-    if (amount <= CHARGE_MAX && checked_add_u64(used, amount, &sum) &&
-        (sum <= limit || sum - limit <= beyond))
+    if (amount <= CHARGE_MAX && checked_add_u64(used, amount, &sum) && (sum <= limit || sum - limit <= beyond))
         return 0;
     if (limit == ACCOUNT_NO_LIMIT)
         return refuse(problem, STATUS_LIMIT, "%" PRIu64 " %s more are beyond what can be counted", amount,
@@ -218,8 +216,7 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
     return refuse(problem, STATUS_LIMIT,
                   "user %u has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
                   "%s; give some back, or raise %s_%s in [limits]",
-                  (unsigned)account->uid, used, slots[slot].what, amount, unit, limit, unit, scope,
-                  slots[slot].key);
+                  (unsigned)account->uid, used, slots[slot].what, amount, unit, limit, unit, scope, slots[slot].key);
 }
 
 /* Limits do not bound what is restored or moved here, but then it was charged elsewhere before, and all charges of a

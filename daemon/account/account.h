@@ -26,7 +26,7 @@
 #include "base/problem.h"
 #include "base/tree.h"
 
-/* ---- tallies -------------------------------------------------------------------------------------------- */
+/* ---- tallies ----------------------------------------------------------------------------------------------------- */
 
 /* How an amount is charged. The later the state, the sooner the amount can be had by somebody else. */
 enum tally_state {
@@ -69,25 +69,25 @@ static inline uint64_t tally_used(const struct tally *tally)
     return tally_sum(tally, TALLY_RECLAIMING);
 }
 
-/* ---- accounts ------------------------------------------------------------------------------------------- */
+/* ---- accounts ---------------------------------------------------------------------------------------------------- */
 
 /* X(NAME, key, what): the keys in [limits] are uid_<key> and session_<key>; same order as in the configuration */
-#define ACCOUNT_SLOTS_TABLE(X)                                                                               \
-    X(BYTES, bytes, "bytes of memory")                                                                       \
-    X(BUFFERS, buffers, "buffers")                                                                           \
-    X(TOKENS, tokens, "tokens")                                                                              \
-    X(RESERVATIONS, reservations, "reservations")                                                            \
-    X(ADDRESSES, addresses, "bytes of reserved addresses")                                                   \
-    X(SESSIONS, sessions, "sessions")                                                                        \
-    X(NAMES, names, "names")                                                                                 \
-    X(QUEUED_BYTES, queued_bytes, "bytes of replies not yet read")                                           \
+#define ACCOUNT_SLOTS_TABLE(X)                                     \
+    X(BYTES, bytes, "bytes of memory")                             \
+    X(BUFFERS, buffers, "buffers")                                 \
+    X(TOKENS, tokens, "tokens")                                    \
+    X(RESERVATIONS, reservations, "reservations")                  \
+    X(ADDRESSES, addresses, "bytes of reserved addresses")         \
+    X(SESSIONS, sessions, "sessions")                              \
+    X(NAMES, names, "names")                                       \
+    X(QUEUED_BYTES, queued_bytes, "bytes of replies not yet read") \
     X(FDS_IN_FLIGHT, fds_in_flight, "descriptors not yet received")
 
 enum account_slot {
 #define X(NAME, key, what) ACCOUNT_##NAME,
     ACCOUNT_SLOTS_TABLE(X)
 #undef X
-    ACCOUNT_SLOTS
+        ACCOUNT_SLOTS
 };
 
 #define ACCOUNT_NO_LIMIT UINT64_MAX
@@ -150,7 +150,7 @@ bool account_has_plenty(const struct account *account, enum account_slot slot);
 /* The user's account with the lowest uid from `from` on; NULL if there is none. */
 struct account *account_next(const struct accounts *accounts, uid_t from);
 
-/* ---- charges -------------------------------------------------------------------------------------------- */
+/* ---- charges ----------------------------------------------------------------------------------------------------- */
 
 /* Keeps its account alive. */
 struct charge {

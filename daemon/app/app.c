@@ -89,7 +89,7 @@ static int build_listener(struct app *app)
     return EXIT_FAILED;
 }
 
-/* ---- what the log says of a start ---------------------------------------------------------------------- */
+/* ---- what the log says of a start -------------------------------------------------------------------------------- */
 
 static void app_log_pool(const struct pool *pool)
 {

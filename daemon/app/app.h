@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The two processes. app_keep() finds or makes the listening socket and becomes the keeper, which starts this program
  * again as the broker; that is app_serve(): parts, loop, readiness.
@@ -10,6 +8,7 @@
  * apart, it just exits: what its clients have is in the ledger and with the keeper, and the next broker goes on with
  * it.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,10 +33,10 @@
 /* What the process ends with; documented in memoryd.8. */
 enum exit_status {
     EXIT_OK = 0,
-    EXIT_FAILED = 1,  /* something that it needs is not available, or it broke */
+    EXIT_FAILED = 1, /* something that it needs is not available, or it broke */
     EXIT_USAGE = 2,
-    EXIT_CONFIG = 3,  /* mistakes in the configuration */
-    EXIT_RUNNING = 4, /* a broker is already running there */
+    EXIT_CONFIG = 3,                  /* mistakes in the configuration */
+    EXIT_RUNNING = 4,                 /* a broker is already running there */
     EXIT_LEDGER = KEEPER_EXIT_LEDGER, /* the ledger is in a form that this program does not know */
 };
 
@@ -54,10 +53,10 @@ struct app_options {
 /* What the keeper handed over. Owned. */
 struct inherited {
     int listener;
-    int lock;       /* or -1 */
-    int program;    /* or -1 */
-    int config;     /* the last good configuration, or -1 */
-    int fd_stash[2]; /* the service manager's, or -1 */
+    int lock;                 /* or -1 */
+    int program;              /* or -1 */
+    int config;               /* the last good configuration, or -1 */
+    int fd_stash[2];          /* the service manager's, or -1 */
     struct inherited_fd *fds; /* the rest: what the broker before this one held; see broker_new() */
     size_t n_fds;
     struct survey *survey; /* of `fds`, under way; or NULL */
@@ -108,7 +107,7 @@ int app_serve(const struct app_options *options);
 /* Only reads the configuration and reports mistakes. */
 int app_check_config(const struct app_options *options);
 
-/* ---- between the files of this room ---------------------------------------------------------------------- */
+/* ---- between the files of this room ------------------------------------------------------------------------------ */
 
 /* configuration.c: what is in force, see there */
 /* Makes configuration and pools, if need be of what was last in force. An exit status, after mistakes were logged. */

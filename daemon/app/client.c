@@ -18,7 +18,7 @@ struct client {
     struct rpc_client rpc;
 };
 
-/* ---------------------------------------------------------------------------------------------------- net → rpc */
+/* ---- net → rpc --------------------------------------------------------------------------------------------------- */
 
 static bool on_opened(void *userdata, struct connection *connection)
 {
@@ -75,7 +75,7 @@ const struct net_handler client_net_handler = {
     .closed = on_closed,
 };
 
-/* ---------------------------------------------------------------------------------------------------- rpc → net */
+/* ---- rpc → net --------------------------------------------------------------------------------------------------- */
 
 static void transport_reply(void *connection, const struct frame_header *header, const void *payload, size_t size,
                             struct fdset *fds)
@@ -118,7 +118,7 @@ const struct rpc_transport client_rpc_transport = {
     .fail = transport_fail,
 };
 
-/* ------------------------------------------------------------------------------------------------ broker → host */
+/* ---- broker → host ----------------------------------------------------------------------------------------------- */
 
 static void host_event(void *userdata, void *connection, const struct broker_event *event)
 {

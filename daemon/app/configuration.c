@@ -58,7 +58,7 @@ static int load_file(const struct app *app, struct config **ret, config_complain
     return r ? r : config_load(ret, path, complain, userdata);
 }
 
-/* ---- pools ----------------------------------------------------------------------------- */
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
 
 /* Makes the pools of the configuration on this machine. 0; EXIT_CONFIG, with the reason, if it does not fit;
  * EXIT_FAILED. */
@@ -95,7 +95,7 @@ static int start_with(struct app *app, struct config *config)
     return status;
 }
 
-/* ---- the last good one ------------------------------------------------------------------------------------- */
+/* ---- the last good one ------------------------------------------------------------------------------------------- */
 
 /* Writes the path with its 0, then the text; just a 0 if there was no file. A descriptor or a negative errno. */
 static int write_last_good(const struct config *config)
@@ -106,8 +106,7 @@ static int write_last_good(const struct config *config)
 
     if (fd < 0 || sys->pwrite(fd, path, n, 0) != (ssize_t)n)
         return -(errno ? errno : EIO);
-    if (config->text_size &&
-        sys->pwrite(fd, config->text, config->text_size, (off_t)n) != (ssize_t)config->text_size)
+    if (config->text_size && sys->pwrite(fd, config->text, config->text_size, (off_t)n) != (ssize_t)config->text_size)
         return -(errno ? errno : EIO);
     if (sys->add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
         return -errno;
@@ -160,11 +159,12 @@ static int start_with_last_good(struct app *app, const char *path)
         return status;
     app->config_stale = true;
     log_error("the last good configuration stays in force; correct %s and have it read again (memctl "
-              "reload)", path ? path : "it");
+              "reload)",
+              path ? path : "it");
     return EXIT_OK;
 }
 
-/* ---- start ------------------------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------------------------------- */
 
 /* All 0 if there is no such file. */
 static struct stat stat_of(const char *path)
@@ -253,7 +253,7 @@ void configuration_show(struct app *app)
     app->rpc.config_stale = app->config_stale;
 }
 
-/* ---- reload ------------------------------------------------------------------------------------------------ */
+/* ---- reload ------------------------------------------------------------------------------------------------------ */
 
 static void add_line(struct reload_result *result, enum reload_what what, const char *text)
 {
@@ -279,7 +279,8 @@ static void note_difference(void *userdata, const char *key, bool live)
         log_notice("%s has changed", key);
     else
         log_warning("%s has changed in the file, but takes effect only after a restart (memctl upgrade, or "
-                    "systemctl restart)", key);
+                    "systemctl restart)",
+                    key);
     add_line(userdata, live ? RELOAD_APPLIED : RELOAD_RESTART, key);
 }
 
@@ -369,7 +370,8 @@ static void fill_result(struct app *app, struct reload_result *result)
                    result->n_of[RELOAD_APPLIED], result->n_of[RELOAD_RESTART]);
     else
         log_notice("there is no configuration file; the defaults are in force: %u keys changed, %u more take effect "
-                   "after a restart", result->n_of[RELOAD_APPLIED], result->n_of[RELOAD_RESTART]);
+                   "after a restart",
+                   result->n_of[RELOAD_APPLIED], result->n_of[RELOAD_RESTART]);
 }
 
 void configuration_reload(void *userdata, struct reload_result *result)
@@ -389,11 +391,9 @@ void configuration_reload(void *userdata, struct reload_result *result)
     configuration_show(app);
 }
 
-/* ---- upgrade ----------------------------------------------------------------------------------------------- */
+/* ---- upgrade ----------------------------------------------------------------------------------------------------- */
 
-static void ignore_mistake(void *userdata, const char *sentence)
-{
-}
+static void ignore_mistake(void *userdata, const char *sentence) {}
 
 int configuration_check(void *userdata, struct problem *problem)
 {

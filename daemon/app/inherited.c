@@ -83,7 +83,7 @@ int inherited_receive(struct app *app)
     return r;
 }
 
-/* ------------------------------------------------------------------------------------------------- without a keeper */
+/* ---- without a keeper -------------------------------------------------------------------------------------------- */
 
 static int inherited_enumerate(void *userdata, keeper_take_fn *give, void *to)
 {
@@ -102,8 +102,7 @@ static int inherited_enumerate(void *userdata, keeper_take_fn *give, void *to)
     /* what the broker did not take */
     for (size_t i = 0; !r && i < inherited->n_fds; i++)
         if (inherited->fds[i].fd >= 0)
-            r = give(to, (enum keeper_kind)inherited->fds[i].key.kind, inherited->fds[i].key.id,
-                     inherited->fds[i].fd);
+            r = give(to, (enum keeper_kind)inherited->fds[i].key.kind, inherited->fds[i].key.id, inherited->fds[i].fd);
     return r;
 }
 

@@ -70,7 +70,7 @@ static void on_heartbeat(evutil_socket_t fd, short events, void *userdata)
     log_tick();
 }
 
-/* ------------------------------------------------------------------------------------------------- idle, stop */
+/* ---- idle, stop -------------------------------------------------------------------------------------------------- */
 
 void loop_arm_idle(struct app *app)
 {
@@ -122,7 +122,7 @@ void app_stop(struct app *app)
     (void)event_add(&app->stop_event, &tv);
 }
 
-/* ------------------------------------------------------------------------------------------------- the keeper */
+/* ---- the keeper -------------------------------------------------------------------------------------------------- */
 
 static const char *loop_stop_outcome(enum keeper_stop how)
 {
@@ -222,7 +222,7 @@ static void ignore_signals(void)
         (void)sigaction(signals[i], &ignore, NULL);
 }
 
-/* ------------------------------------------------------------------------------------------------------ set-up */
+/* ---- set-up ------------------------------------------------------------------------------------------------------ */
 
 static int loop_watch(struct app *app, struct event *event, int fd, short what, event_callback_fn callback)
 {
@@ -265,7 +265,7 @@ int loop_watch_broker(struct app *app)
     return loop_watch(app, &app->watch_event, broker_watch_fd(app->broker), EV_READ | EV_PERSIST, on_watch);
 }
 
-/* ------------------------------------------------------------------------------------------------------- turns */
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
 
 static bool loop_turn(struct app *app, int how)
 {

@@ -23,7 +23,7 @@
 #define NOFILE_NOT_FOR_BUFFERS 64
 #define NOFILE_LAST            32
 /* Connections beyond the limits, likewise. */
-#define CONNECTIONS_CROWDED 16
+#define CONNECTIONS_CROWDED        16
 #define CONNECTIONS_ADMINISTRATORS 16
 /* More are never used, so that tables by descriptor stay small. */
 #define NOFILE_MAX (4u << 20)
@@ -65,8 +65,8 @@ void settings_accounts(const struct app *app, struct account_limits *ret)
     uint64_t wanted = config->uid_limits[CONFIG_LIMIT_BUFFERS];
 
     _Static_assert((unsigned)CONFIG_LIMIT_N == (unsigned)ACCOUNT_SLOTS, "[limits] and accounts have the same slots");
-#define X(NAME, key)                                                                                         \
-    ret->user[ACCOUNT_##NAME] = config->uid_limits[CONFIG_LIMIT_##NAME];                                     \
+#define X(NAME, key)                                                     \
+    ret->user[ACCOUNT_##NAME] = config->uid_limits[CONFIG_LIMIT_##NAME]; \
     ret->session[ACCOUNT_##NAME] = config->session_limits[CONFIG_LIMIT_##NAME];
     CONFIG_LIMITS(X)
 #undef X
@@ -119,16 +119,15 @@ void settings_net(const struct app *app, struct net_limits *ret)
     const uint64_t *session = config->session_limits;
     /* I7: at most a quarter of what we may have open is in flight to clients, half of that for one user */
     uint64_t in_flight = app->nofile / 4 > MEMORYD_FDS_MAX ? app->nofile / 4 : MEMORYD_FDS_MAX;
-    unsigned unclosed = at_most(app->nofile / 32 > UNCLOSED_UID_MIN ? app->nofile / 32 : UNCLOSED_UID_MIN,
-                                 UNCLOSED_UID_MAX);
+    unsigned unclosed =
+        at_most(app->nofile / 32 > UNCLOSED_UID_MIN ? app->nofile / 32 : UNCLOSED_UID_MIN, UNCLOSED_UID_MAX);
 
     *ret = (struct net_limits){
         .connections = at_most(config->connections, app->nofile / 2),
         /* a few more than sessions, so that HELLO tells a client that it is one too many */
-        .connections_uid = at_most(uid[CONFIG_LIMIT_SESSIONS] > UINT32_MAX
-                                       ? UINT32_MAX
-                                       : uid[CONFIG_LIMIT_SESSIONS] + CONNECTIONS_CROWDED,
-                                   app->nofile / 2),
+        .connections_uid = at_most(
+            uid[CONFIG_LIMIT_SESSIONS] > UINT32_MAX ? UINT32_MAX : uid[CONFIG_LIMIT_SESSIONS] + CONNECTIONS_CROWDED,
+            app->nofile / 2),
         .crowded = CONNECTIONS_CROWDED,
         .administrators = CONNECTIONS_ADMINISTRATORS,
         .administrator = geteuid(),

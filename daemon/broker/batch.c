@@ -34,7 +34,7 @@ void batch_deinit(struct batch *batch)
     batch->commits = NULL;
 }
 
-/* ---- coming --------------------------------------------------------------------------------------------- */
+/* ---- coming ------------------------------------------------------------------------------------------------------ */
 
 int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const struct memory_spec *spec,
                     struct account *account, struct problem *problem)
@@ -89,8 +89,8 @@ int batch_add(struct batch *batch, const struct plan *plan, const struct memory_
     return 0;
 }
 
-int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *spec,
-               const struct buffer_owner *owner, struct problem *problem)
+int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *spec, const struct buffer_owner *owner,
+               struct problem *problem)
 {
     int r = 0;
 
@@ -172,7 +172,7 @@ int batch_commit(struct batch *batch, const struct alloc_spec *spec, const struc
     return r;
 }
 
-/* ---- going ---------------------------------------------------------------------------------------------- */
+/* ---- going ------------------------------------------------------------------------------------------------------- */
 
 void batch_cancel(struct batch *batch)
 {

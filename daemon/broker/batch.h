@@ -45,8 +45,8 @@ int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const st
 int batch_add(struct batch *batch, const struct plan *plan, const struct memory_spec *spec,
               const struct buffer_owner *owner, struct problem *problem);
 /* Adds all that are still missing. Outcomes of pool_plan() and buffer_new(). */
-int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *spec,
-               const struct buffer_owner *owner, struct problem *problem);
+int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *spec, const struct buffer_owner *owner,
+               struct problem *problem);
 /* Returns how many buffers have their memory now. If that is not all of them, the memory of the next one has the inode
  * number of another buffer, and its commit must be run again. */
 uint32_t batch_enter(struct batch *batch);

@@ -239,8 +239,7 @@ bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct bro
 
 bool broker_is_idle(const struct broker *broker)
 {
-    return !table_count(&broker->sessions.table) &&
-           table_count(&broker->buffers.table) == broker->buffers.n_stock;
+    return !table_count(&broker->sessions.table) && table_count(&broker->buffers.table) == broker->buffers.n_stock;
 }
 
 void broker_holdings(const struct broker *broker, struct broker_holdings *ret)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The broker as its host (app/) sees it: made of plain settings, and driven by a loop that it does not know.
  *
@@ -8,6 +6,7 @@
  * `struct broker_host`, which app/ implements with libevent, and tests with a few lines of poll(). Everything here
  * runs on the loop's thread. Operations are in broker/operations.h.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,19 +59,19 @@ struct broker_host {
 
 struct broker_options {
     const struct topology *topology;
-    struct pools *pools;              /* borrowed, as the rest here */
+    struct pools *pools; /* borrowed, as the rest here */
     struct work *work;
-    unsigned threads;                 /* of large commits, see struct commit */
+    unsigned threads; /* of large commits, see struct commit */
     const struct account_limits *limits;
     const struct broker_host *host;
     uint64_t arena_base;
     uint64_t arena_size;
-    uint64_t grace_ms;                /* a living process may be without a connection so long before I6's check */
-    uid_t uid;                        /* the broker's own */
-    struct keeper_link *keeper;       /* holds what outlives this broker; NULL: nothing does */
-    struct inherited_fd *inherited;   /* what it has handed over: see broker_new() */
+    uint64_t grace_ms;              /* a living process may be without a connection so long before I6's check */
+    uid_t uid;                      /* the broker's own */
+    struct keeper_link *keeper;     /* holds what outlives this broker; NULL: nothing does */
+    struct inherited_fd *inherited; /* what it has handed over: see broker_new() */
     size_t n_inherited;
-    struct survey *survey;            /* of these; broker_new() ends it; or NULL */
+    struct survey *survey; /* of these; broker_new() ends it; or NULL */
 };
 
 enum {
@@ -91,10 +90,10 @@ int broker_new(struct broker **ret, const struct broker_options *options);
 int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to);
 
 /* What the loop tells the broker. Negative = fatal. */
-int broker_tick(struct broker *broker);                              /* a deadline came */
-int broker_watch_fd(struct broker *broker);                          /* poll this for reading … */
-int broker_watch_ready(struct broker *broker);                       /* … and call this (bounded work) */
-int broker_session_exited(struct broker *broker, uint64_t session);  /* its process is dead (I6) */
+int broker_tick(struct broker *broker);                             /* a deadline came */
+int broker_watch_fd(struct broker *broker);                         /* poll this for reading … */
+int broker_watch_ready(struct broker *broker);                      /* … and call this (bounded work) */
+int broker_session_exited(struct broker *broker, uint64_t session); /* its process is dead (I6) */
 int broker_connection_lost(struct broker *broker, uint64_t session, void *connection);
 
 /*

@@ -35,7 +35,7 @@ void caches_deinit(struct broker *broker)
     broker->caches.done = NULL;
 }
 
-/* ---- one hold ------------------------------------------------------------------------------------------- */
+/* ---- one hold ---------------------------------------------------------------------------------------------------- */
 
 /* Each slot is taken once. Without memory to remember it, the slot stays the broker's, and the client has one less. */
 static void caches_remember_done(struct caches *caches, struct client *client, unsigned slot)
@@ -71,8 +71,7 @@ void caches_committed(struct broker *broker)
 /* The names that go with it are those that the client would have unbound: its own, which end with its session. */
 static void drop_names(struct broker *broker, const struct session *session, struct buffer *buffer)
 {
-    list_for_each_entry_safe(name, &buffer->names, struct name, in_buffer)
-    {
+    list_for_each_entry_safe(name, &buffer->names, struct name, in_buffer) {
         if (name->record->session == session->record->head.id && name->record->policy == NAME_FREE)
             drop_name(broker, name, true);
     }
@@ -177,8 +176,7 @@ void caches_hold_ends(struct broker *broker, const struct hold *hold)
 
     if ((buffer->record->flags & flags) != flags)
         return;
-    if (buffer->n_holds == 1 && !buffer->n_names && !buffer->n_keeping &&
-        !(buffer->record->flags & BUFFER_WAS_CACHED))
+    if (buffer->n_holds == 1 && !buffer->n_names && !buffer->n_keeping && !(buffer->record->flags & BUFFER_WAS_CACHED))
         return;
     if (session_has_let_out(hold->session))
         buffer_remove_flags(&broker->buffers, buffer, BUFFER_IN_HAND);
@@ -191,7 +189,7 @@ bool caches_alone_have(const struct buffer *buffer)
     return (buffer->record->flags & (flags | BUFFER_PUBLISHED)) == flags && !buffer->record->plan;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 /* Returns how many were taken. */
 static unsigned cache_visit(struct broker *broker, struct session *session)

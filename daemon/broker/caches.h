@@ -38,7 +38,7 @@ struct caches {
     bool taking; /* the pass takes from `uid`; else it only tells clients that they may cache again */
     uid_t uid;
     bool left_over; /* a slot is TAKEN whose hold has not ended yet */
-    bool again; /* another pass is wanted, which takes from `next_uid` */
+    bool again;     /* another pass is wanted, which takes from `next_uid` */
     uid_t next_uid;
     struct caches_done *done; /* slots that clients get back when the ends of their holds are committed */
     size_t n_done;

@@ -51,9 +51,9 @@ struct check {
     uint32_t n_budgets;
     struct pool_sum *pools; /* of each */
     uint64_t bytes;
-    uint64_t tokens;         /* that there are, … */
+    uint64_t tokens; /* that there are, … */
     uint64_t keeping;
-    uint64_t counted;        /* … and that buffers count */
+    uint64_t counted; /* … and that buffers count */
     uint64_t counted_keeping;
 };
 
@@ -66,8 +66,8 @@ TREE_GENERATE(account_sums, account_sum, link, compare_accounts)
 
 /* The slots that have records. Network traffic comes and goes without. */
 static const enum account_slot recorded[] = {
-    ACCOUNT_BYTES, ACCOUNT_BUFFERS, ACCOUNT_TOKENS, ACCOUNT_RESERVATIONS, ACCOUNT_ADDRESSES,
-    ACCOUNT_SESSIONS, ACCOUNT_NAMES,
+    ACCOUNT_BYTES,     ACCOUNT_BUFFERS,  ACCOUNT_TOKENS, ACCOUNT_RESERVATIONS,
+    ACCOUNT_ADDRESSES, ACCOUNT_SESSIONS, ACCOUNT_NAMES,
 };
 
 static char *next_sentence(struct check_result *found)
@@ -100,7 +100,7 @@ static void tell_of_quarantine(struct check *check)
                        (unsigned long long)n);
 }
 
-/* ---- adding up ------------------------------------------------------------------------------------------ */
+/* ---- adding up --------------------------------------------------------------------------------------------------- */
 
 static struct account_sum *sum_of(struct check *check, struct account *account)
 {
@@ -217,7 +217,7 @@ static void add_session(struct check *check, const void *object, int sign)
     add_charge(check, &session->charge, ACCOUNT_SESSIONS, 1, sign);
 }
 
-/* ---- each for itself ------------------------------------------------------------------------------------ */
+/* ---- each for itself --------------------------------------------------------------------------------------------- */
 
 static uint32_t list_length(const struct list *list)
 {
@@ -252,20 +252,19 @@ static void check_buffer(struct check *check, const void *object)
     }
     if (list_length(&buffer->holds) != buffer->n_holds || list_length(&buffer->names) != buffer->n_names)
         check_fault(check, "buffer %llu counts its holds or names wrongly", id);
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
-    {
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
         if (session_hold(hold->session, id) != hold)
             check_fault(check, "session %llu does not know its hold on buffer %llu",
-                  (unsigned long long)hold->record->session, id);
+                        (unsigned long long)hold->record->session, id);
     }
     /* a token keeps no buffer whose life is over, and it may take a while until it is gone */
     if (buffer_is_unreferenced(buffer) ? buffer->n_holds || buffer->n_names
-                               : (record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
+                                       : (record->state == BUFFER_LIVE) != buffer_is_kept(buffer))
         check_fault(check, "buffer %llu is in state %u with %u holds, %u names and %u keeping tokens", id,
-              record->state, buffer->n_holds, buffer->n_names, buffer->n_keeping);
+                    record->state, buffer->n_holds, buffer->n_names, buffer->n_keeping);
     if (!is_charged(buffer))
         check_fault(check, "buffer %llu: %llu bytes are charged to nobody or to the wrong user", id,
-              (unsigned long long)record->bytes);
+                    (unsigned long long)record->bytes);
 }
 
 static void check_token(struct check *check, const void *object)
@@ -274,7 +273,7 @@ static void check_token(struct check *check, const void *object)
 
     if (token->buffer->record->head.id != token->record->buffer || !list_is_linked(&token->in_buffer))
         check_fault(check, "token %llu is not among those of buffer %llu", (unsigned long long)token->record->head.id,
-              (unsigned long long)token->record->buffer);
+                    (unsigned long long)token->record->buffer);
 }
 
 /* The account of somebody who has nothing is to be compared as well. */
@@ -285,10 +284,10 @@ static void check_session(struct check *check, const void *object)
     (void)sum_of(check, session->account);
 }
 
-/* ---- walking -------------------------------------------------------------------------------------------- */
+/* ---- walking ----------------------------------------------------------------------------------------------------- */
 
 static const struct {
-    size_t table; /* in the broker */
+    size_t table;                                                   /* in the broker */
     void (*add)(struct check *check, const void *object, int sign); /* what it costs */
     void (*check)(struct check *check, const void *object);         /* for itself, if anything */
 } kinds[CHECK_KINDS] = {
@@ -337,7 +336,7 @@ void check_init(struct broker *broker)
     }
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------ */
+/* ---- comparing --------------------------------------------------------------------------------------------------- */
 
 static void compare_tallies(struct check *check, const char *whose, const char *what, const struct tally *kept,
                             const struct tally *records)
@@ -348,7 +347,8 @@ static void compare_tallies(struct check *check, const char *whose, const char *
     for (unsigned state = TALLY_USED; state < TALLY_STATES; state++)
         if (kept->in[state] != records->in[state])
             check_fault(check, "%s is charged with %llu %s %s, and its records say %llu", whose,
-                  (unsigned long long)kept->in[state], what, states[state], (unsigned long long)records->in[state]);
+                        (unsigned long long)kept->in[state], what, states[state],
+                        (unsigned long long)records->in[state]);
 }
 
 static void compare_account(struct check *check, const struct account *account, const struct account_sum *records)
@@ -387,8 +387,7 @@ static void compare_accounts_all(struct check *check)
 /* Buffers that are being moved are charged where they are, and have reserved what they need where they go. */
 static void add_moves(struct check *check)
 {
-    list_for_each_entry(move, &check->broker->moves, struct move, link)
-    {
+    list_for_each_entry(move, &check->broker->moves, struct move, link) {
         struct budget_sum *sum = budget_of(check, pool_node_budget(move->room.pool, move->room.node));
 
         check->pools[move->room.pool->index].bytes.in[TALLY_USED] += move->room.in_pool;
@@ -423,18 +422,18 @@ static void compare_pools(struct check *check)
         compare_pool(check, pools_get(pools, i));
     if (check->bytes != check->broker->buffers.bytes)
         check_fault(check, "the broker counts %llu bytes in all buffers, and records say %llu",
-              (unsigned long long)check->broker->buffers.bytes, (unsigned long long)check->bytes);
+                    (unsigned long long)check->broker->buffers.bytes, (unsigned long long)check->bytes);
 }
 
 static void compare_tokens(struct check *check)
 {
     if (check->counted != check->tokens || check->counted_keeping != check->keeping)
         check_fault(check, "buffers count %llu tokens, of which %llu keep them, and there are %llu and %llu",
-              (unsigned long long)check->counted, (unsigned long long)check->counted_keeping,
-              (unsigned long long)check->tokens, (unsigned long long)check->keeping);
+                    (unsigned long long)check->counted, (unsigned long long)check->counted_keeping,
+                    (unsigned long long)check->tokens, (unsigned long long)check->keeping);
 }
 
-/* ---- running -------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static void check_free(struct check *check)
 {

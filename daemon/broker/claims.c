@@ -62,7 +62,7 @@ int claim_open(struct broker *broker, const struct claim *claim, struct opened_i
     return 0;
 }
 
-/* ---- of what was allocated ------------------------------------------------------------------------------ */
+/* ---- of what was allocated --------------------------------------------------------------------------------------- */
 
 /* Uses the description that was opened beforehand, if there is one. */
 static int export_first(struct batch *batch, uint32_t i, int *ret_fd, struct problem *problem)
@@ -159,7 +159,7 @@ int claim_batch(struct session *session, struct batch *batch, const struct alloc
     return 0;
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 int claim_name(struct broker *broker, struct session *session, struct buffer *buffer, const struct name_args *args,
                const struct name_key *key, struct problem *problem)
@@ -236,7 +236,7 @@ void name_outlives(struct broker *broker, struct name *name)
     }
 }
 
-/* ---- tokens --------------------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 static void token_time_is_over(void *userdata, uint64_t serial)
 {

@@ -62,7 +62,7 @@ static void closing_close_now(struct broker *broker, struct buffer *buffer)
     closing_complete(broker, buffer);
 }
 
-/* ---- as it is: its pages go with its inode --------------------------------------------------------------- */
+/* ---- as it is: its pages go with its inode ----------------------------------------------------------------------- */
 
 static void closing_done(struct job *job)
 {
@@ -95,7 +95,7 @@ static void closing_close_whole(struct closing *closing)
     keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, buffer->record->head.id, &closing->drop);
 }
 
-/* ---- slice by slice -------------------------------------------------------------------------------------- */
+/* ---- slice by slice ---------------------------------------------------------------------------------------------- */
 
 static void closing_slice_done(struct job *done);
 
@@ -146,7 +146,7 @@ static void closing_slice_done(struct job *done)
     }
 }
 
-/* ---- which of them --------------------------------------------------------------------------------------- */
+/* ---- which of them ----------------------------------------------------------------------------------------------- */
 
 static void closing_start(struct broker *broker, struct buffer *buffer)
 {

@@ -20,8 +20,8 @@
 #include "log/log.h"
 #include "proto/status.h"
 
-#define DEATHS_MAX 2
-#define RETRY_DELAY_MS    100
+#define DEATHS_MAX     2
+#define RETRY_DELAY_MS 100
 
 static struct kept *dedup_find(struct broker *broker, uint64_t id, uint64_t sequence)
 {
@@ -63,8 +63,7 @@ static int begin_known(const struct session *session, const struct kept *kept, s
     return kept->record->deaths < DEATHS_MAX ? OP_REPLAY : refuse_poison(session, kept, problem);
 }
 
-int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running,
-             struct problem *problem)
+int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running, struct problem *problem)
 {
     struct session *session = find_session(broker, request->session);
     struct kept *kept;
@@ -131,8 +130,7 @@ void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, stru
 {
     struct kept *kept = dedup_find(broker, session, sequence);
 
-    *ret = (struct op_reply){
-        .status = kept->record->status, .size = kept->record->size, .n_fds = kept->record->n_fds};
+    *ret = (struct op_reply){.status = kept->record->status, .size = kept->record->size, .n_fds = kept->record->n_fds};
     kept_read(kept, message);
 }
 

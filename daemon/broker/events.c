@@ -85,9 +85,9 @@ static void news_send_name(struct broker *broker, struct session *session, struc
     if (!name_rights(&name, &session->peer, is_admin(broker, session)))
         return;
     name_text(&name, session->record->uid, text);
-    event_send(broker, session,
-               &(struct broker_event){
-                   .kind = EVENT_NAME, .name = text, .bound = news->bound, .buffer = news->name.buffer});
+    event_send(
+        broker, session,
+        &(struct broker_event){.kind = EVENT_NAME, .name = text, .bound = news->bound, .buffer = news->name.buffer});
 }
 
 static void news_send(struct broker *broker, struct session *session, struct news *news)
@@ -155,14 +155,13 @@ void event_shutdown(struct broker *broker)
 {
     list_remove(&broker->news_at);
     broker->n_news = 0;
-    list_for_each_entry(client, &broker->subscribers, struct client, subscribed)
-    {
+    list_for_each_entry(client, &broker->subscribers, struct client, subscribed) {
         if (wants_events(client->session, EVENT_SHUTDOWN))
             event_send(broker, client->session, &(struct broker_event){.kind = EVENT_SHUTDOWN});
     }
 }
 
-/* ---- pressure ------------------------------------------------------------------------------------------- */
+/* ---- pressure ---------------------------------------------------------------------------------------------------- */
 
 unsigned pressure_level(unsigned before, uint64_t used, uint64_t capacity)
 {

@@ -78,8 +78,7 @@ static int foreign_export(const struct buffer *buffer, bool writable, int *ret_f
     return handle_duplicate(buffer->fd, ret_fd, problem);
 }
 
-int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
-                  struct problem *problem)
+int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem)
 {
     int r;
 

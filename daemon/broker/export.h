@@ -16,8 +16,7 @@ void opened_fill(struct opened_item *item, const struct hold *hold);
 /* Watches it, if it is not yet: before a descriptor leaves (I4). LIMIT, NO_MEMORY, NOT_SUPPORTED. */
 int buffer_watch(struct broker *broker, struct buffer *buffer, struct problem *problem);
 /* Opens a descriptor that leaves the broker, and watches the buffer before. */
-int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd,
-                  struct problem *problem);
+int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem);
 
 /* Refuses a foreign buffer, unless the caller has said that it accepts such. 0 or NOT_SUPPORTED. */
 int foreign_is_wanted(const struct buffer *buffer, bool wanted, struct problem *problem);

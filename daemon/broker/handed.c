@@ -48,7 +48,7 @@ int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id)
     return inherited ? &inherited->fd : NULL;
 }
 
-/* ---- what belongs to nothing ----------------------------------------------------------------------------- */
+/* ---- what belongs to nothing ------------------------------------------------------------------------------------- */
 
 /* Memory that belongs to nothing. The keeper closes its copy, and then a worker closes ours, since it may be a lot. It
  * is not emptied: nobody knows whose it is. */

@@ -38,7 +38,7 @@ static void job_submit(struct jobs *jobs, struct job *job, enum work_class class
     work_submit(jobs->work, class, &job->work);
 }
 
-/* ---- commits -------------------------------------------------------------------------------------------- */
+/* ---- commits ----------------------------------------------------------------------------------------------------- */
 
 /* The sum of all was charged, so it does not overflow. */
 static uint64_t bytes_of(const struct commit_job *job)
@@ -84,7 +84,7 @@ void commit_job_submit(struct jobs *jobs, struct commit_job *job)
     job_submit(jobs, &job->job, bytes_of(job) <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, commit_work);
 }
 
-/* ---- stock ----------------------------------------------------------------------------------------------- */
+/* ---- stock ------------------------------------------------------------------------------------------------------- */
 
 /* Huge pages that are set aside are of no use to others; the kernel makes others on demand, of everybody's memory. */
 static bool is_set_aside(const struct commit *commit)
@@ -129,7 +129,7 @@ void stock_job_submit(struct jobs *jobs, struct stock_job *job)
     job_submit(jobs, &job->job, job->urgent || commit_maps(commit) ? like_others : WORK_STOCK, stock_work);
 }
 
-/* ---- one buffer ----------------------------------------------------------------------------------------- */
+/* ---- one buffer -------------------------------------------------------------------------------------------------- */
 
 static void publish_work(struct work_job *work)
 {
@@ -176,7 +176,7 @@ void memory_job_submit(struct jobs *jobs, struct memory_job *job)
     job_submit(jobs, &job->job, is_short ? WORK_SHORT : tasks[job->task].class, tasks[job->task].run);
 }
 
-/* ---- watches after an overflow -------------------------------------------------------------------------- */
+/* ---- watches after an overflow ----------------------------------------------------------------------------------- */
 
 static int compare_wds(const void *a, const void *b)
 {

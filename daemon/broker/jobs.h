@@ -53,7 +53,7 @@ struct stock_job {
     uint64_t reserve; /* so much of the machine's memory is left alone */
     bool urgent;      /* soon somebody will wait for them */
     uint32_t n;
-    uint32_t made;    /* the first ones of them */
+    uint32_t made; /* the first ones of them */
     struct commit *commits;
     int *fds; /* a description of each for its first user, or -1; NULL: none is wanted */
 };

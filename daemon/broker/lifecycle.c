@@ -18,7 +18,7 @@
 #include "mem/handle.h"
 #include "proto/status.h"
 
-/* ---- teardown -------------------------------------------------------------------------------------------- */
+/* ---- teardown ---------------------------------------------------------------------------------------------------- */
 
 /* Tokens dropped in one turn. Many buffers may lose theirs at once, each in turns of its own. */
 #define TOKENS_SLICE 8
@@ -186,7 +186,7 @@ static void lifecycle_unreferenced(struct broker *broker, struct buffer *buffer)
         lifecycle_probe(broker, buffer);
 }
 
-/* ---- who pays ------------------------------------------------------------------------------------------- */
+/* ---- who pays ---------------------------------------------------------------------------------------------------- */
 
 static bool has_claim(const struct broker *broker, const struct buffer *buffer, uid_t uid)
 {
@@ -194,13 +194,11 @@ static bool has_claim(const struct broker *broker, const struct buffer *buffer, 
 
     if (token && token->record->maker_uid == uid)
         return true;
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
-    {
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
         if (hold->session->record->uid == uid)
             return true;
     }
-    list_for_each_entry(name, &buffer->names, struct name, in_buffer)
-    {
+    list_for_each_entry(name, &buffer->names, struct name, in_buffer) {
         if (name->record->uid == uid)
             return true;
     }
@@ -237,7 +235,7 @@ static void settle_charge(struct broker *broker, struct buffer *buffer)
     account_unref(account);
 }
 
-/* ---- the events of a life ------------------------------------------------------------------------------- */
+/* ---- the events of a life ---------------------------------------------------------------------------------------- */
 
 static void lifecycle_keep_or_end(struct broker *broker, struct buffer *buffer)
 {
@@ -319,7 +317,7 @@ void lifecycle_restore(struct broker *broker, struct buffer *buffer)
     closing_request(broker, buffer);
 }
 
-/* ---- what the watch says -------------------------------------------------------------------------------- */
+/* ---- what the watch says ----------------------------------------------------------------------------------------- */
 
 static void lifecycle_inode_gone(struct broker *broker, struct buffer *buffer)
 {
@@ -351,7 +349,7 @@ void lifecycle_watch_event(void *userdata, int wd, enum watch_event event)
         sessions_stop_lingering(broker, buffer->record->head.id);
 }
 
-/* ---- events were lost ----------------------------------------------------------------------------------- */
+/* ---- events were lost -------------------------------------------------------------------------------------------- */
 
 /* The scan is late, since clients come first. */
 #define LOOK_LATER_MS 100

@@ -42,8 +42,7 @@ bool is_admin(const struct broker *broker, const struct session *session)
 int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what)
 {
     if (ledger_id_was_given(broker->ledger, id))
-        return refuse(problem, STATUS_STALE, "%s %llu has ended; ids are not used again", what,
-                      (unsigned long long)id);
+        return refuse(problem, STATUS_STALE, "%s %llu has ended; ids are not used again", what, (unsigned long long)id);
     return refuse(problem, STATUS_NO_SUCH_ID, "there never was a %s %llu", what, (unsigned long long)id);
 }
 
@@ -78,8 +77,7 @@ void name_holders(const struct buffer *buffer, uint32_t rights, uint64_t except,
     size_t length = 0;
 
     who[0] = '\0';
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
-    {
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
         const struct session_record *session = hold->session->record;
         int n;
 

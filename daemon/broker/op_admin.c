@@ -104,14 +104,14 @@ static void upgrade_cancel(struct op_state *state)
 
 void broker_upgrade_decided(struct broker *broker, int error, const char *why)
 {
-    list_for_each_entry_safe(upgrade, &broker->upgrades, struct upgrade, link)
-    {
+    list_for_each_entry_safe(upgrade, &broker->upgrades, struct upgrade, link) {
         int status = !error ? 0
                      : error == ESHUTDOWN
                          ? refuse(&upgrade->state.op->problem, STATUS_SHUTTING_DOWN, "the broker is stopping")
                          : refuse(&upgrade->state.op->problem, STATUS_NOT_SUPPORTED,
                                   "no upgrade to the program that is installed: %s; the one that runs goes on, and its "
-                                  "log says more", why ? why : strerror(error));
+                                  "log says more",
+                                  why ? why : strerror(error));
 
         upgrade_end(upgrade, status);
     }

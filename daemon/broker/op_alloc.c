@@ -94,7 +94,7 @@ static int alloc_refuse_cancelled(struct alloc *alloc)
                   (unsigned long long)alloc->spec->wait_ms);
 }
 
-/* ---- waiting for room ----------------------------------------------------------------------------------- */
+/* ---- waiting for room -------------------------------------------------------------------------------------------- */
 
 /* For as long as the caller wants, or as memory on its way back may be enough. */
 static bool alloc_may_wait(struct alloc *alloc, const struct session *session, int status)
@@ -138,7 +138,7 @@ static int alloc_no_room(struct alloc *alloc, const struct session *session, int
     return alloc_may_wait(alloc, session, status) ? alloc_wait(alloc) : status;
 }
 
-/* ---- the steps: 0, and alloc->step is the next; OP_PENDING; or the status to end with -------------------- */
+/* ---- the steps: 0, and alloc->step is the next; OP_PENDING; or the status to end with ---------------------------- */
 
 /* A request that would be refused for another reason than room need not wait to learn that. */
 static int alloc_check_sizes(struct alloc *alloc)
@@ -339,7 +339,7 @@ static int alloc_run(struct alloc *alloc)
     return r;
 }
 
-/* ---- resumed by the loop -------------------------------------------------------------------------------- */
+/* ---- resumed by the loop ----------------------------------------------------------------------------------------- */
 
 static void alloc_free(struct alloc *alloc)
 {
@@ -412,7 +412,7 @@ static void alloc_wait_expired(struct waiter *waiter)
     alloc_resume(&alloc->state);
 }
 
-/* ---- the operation -------------------------------------------------------------------------------------- */
+/* ---- the operation ----------------------------------------------------------------------------------------------- */
 
 int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result)
 {

@@ -16,7 +16,7 @@
 #include "mem/handle.h"
 #include "sys/sys.h"
 
-/* ---- release -------------------------------------------------------------------------------------------- */
+/* ---- release ----------------------------------------------------------------------------------------------------- */
 
 int op_release(struct op *op, const struct ids *buffers, struct statuses *result)
 {
@@ -50,7 +50,7 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
     return 0;
 }
 
-/* ---- shareable handles ---------------------------------------------------------------------------------- */
+/* ---- shareable handles ------------------------------------------------------------------------------------------- */
 
 int op_export(struct op *op, const struct export_args *args, struct statuses *result)
 {
@@ -140,7 +140,7 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
     return 0;
 }
 
-/* ---- slow work on one buffer ---------------------------------------------------------------------------- */
+/* ---- slow work on one buffer ------------------------------------------------------------------------------------- */
 
 /* The worker has T; the pin keeps it open, and the buffer there, until the work is done. */
 struct buffer_work {
@@ -196,7 +196,7 @@ static int buffer_work_begin(struct op *op, struct buffer *buffer, const struct 
     return OP_PENDING;
 }
 
-/* ---- publish -------------------------------------------------------------------------------------------- */
+/* ---- publish ----------------------------------------------------------------------------------------------------- */
 
 static void name_writers(const struct buffer *buffer, struct problem *problem)
 {
@@ -233,13 +233,12 @@ int op_publish(struct op *op, uint64_t id, bool future_only)
         return refuse(&op->problem, STATUS_PUBLISHED, "buffer %llu is published already", (unsigned long long)id);
     if (!(hold->buffer->record->flags & BUFFER_PUBLISHABLE))
         return refuse(&op->problem, STATUS_NOT_SUPPORTED,
-                      "buffer %llu was not made to be published; allocate it with PUBLISHABLE",
-                      (unsigned long long)id);
-    return buffer_work_begin(op, hold->buffer,
-                             &(struct memory_job){.task = MEMORY_PUBLISH, .future_only = future_only}, publish_done);
+                      "buffer %llu was not made to be published; allocate it with PUBLISHABLE", (unsigned long long)id);
+    return buffer_work_begin(op, hold->buffer, &(struct memory_job){.task = MEMORY_PUBLISH, .future_only = future_only},
+                             publish_done);
 }
 
-/* ---- discard -------------------------------------------------------------------------------------------- */
+/* ---- discard ----------------------------------------------------------------------------------------------------- */
 
 static int discard_done(struct buffer_work *work)
 {
@@ -275,7 +274,7 @@ int op_discard(struct op *op, uint64_t id, uint64_t offset, uint64_t length)
                              discard_done);
 }
 
-/* ---- destroy -------------------------------------------------------------------------------------------- */
+/* ---- destroy ----------------------------------------------------------------------------------------------------- */
 
 static int may_destroy(struct op *op, const struct session *session, const struct buffer *buffer, bool force)
 {

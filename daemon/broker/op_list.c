@@ -43,7 +43,7 @@ static bool is_about(const struct walk *walk, uint64_t buffer)
     return !walk->buffer || walk->buffer == buffer;
 }
 
-/* ---- the machine ---------------------------------------------------------------------------------------- */
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
 
 /* The next of `n` things that have indexes, and no records. */
 static bool walk_index(struct walk *walk, uint64_t n, uint64_t *ret_index)
@@ -127,13 +127,12 @@ static enum walk_step list_pool(struct walk *walk, union list_row *row)
     return WALK_ROW;
 }
 
-/* ---- buffers and sessions ------------------------------------------------------------------------------- */
+/* ---- buffers and sessions ---------------------------------------------------------------------------------------- */
 
 static bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer)
 {
     return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
-           buffer->record->charged_uid == session->record->uid ||
-           session_hold(session, buffer->record->head.id);
+           buffer->record->charged_uid == session->record->uid || session_hold(session, buffer->record->head.id);
 }
 
 static void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
@@ -173,8 +172,7 @@ static void fill_info(struct broker *broker, const struct session *session, cons
         info->nodes[i] = plan.nodes.node[i];
         info->node_bytes[i] = plan.nodes.bytes[i];
     }
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
-    {
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
         if (info->n_holders == MEMORYD_HOLDERS_MAX)
             break;
         info->holders[info->n_holders] = hold->record->session;
@@ -202,9 +200,8 @@ int op_info(struct op *op, uint64_t id, struct buffer_info *result)
     if (!buffer)
         return no_such(op->broker, &op->problem, id, "buffer");
     if (!may_see_buffer(op->broker, session, buffer))
-        return refuse(&op->problem, STATUS_NO_RIGHT,
-                      "buffer %llu is uid %u's, and session %llu does not hold it", (unsigned long long)id,
-                      buffer->record->uid, (unsigned long long)op->session);
+        return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is uid %u's, and session %llu does not hold it",
+                      (unsigned long long)id, buffer->record->uid, (unsigned long long)op->session);
     fill_info(op->broker, session, buffer, result);
     return 0;
 }
@@ -253,12 +250,11 @@ static enum walk_step list_session(struct walk *walk, union list_row *row)
     return WALK_ROW;
 }
 
-/* ---- reservations, names, tokens ------------------------------------------------------------------------ */
+/* ---- reservations, names, tokens --------------------------------------------------------------------------------- */
 
 static enum walk_step list_reservation(struct walk *walk, union list_row *row)
 {
-    const struct reservation *reservation =
-        table_next(&walk->broker->reservations.table, &walk->cursor, &walk->budget);
+    const struct reservation *reservation = table_next(&walk->broker->reservations.table, &walk->cursor, &walk->budget);
     const struct reservation_record *record;
 
     if (!reservation)
@@ -329,12 +325,12 @@ static enum walk_step list_token(struct walk *walk, union list_row *row)
     return WALK_ROW;
 }
 
-/* --------------------------------------------------------------------------------------------------------- */
+/* ---- running them ------------------------------------------------------------------------------------------------ */
 
 int op_list(struct op *op, enum list_kind kind, const struct list_args *args, uint64_t *ret_next,
             bool (*item)(void *userdata, const union list_row *row))
 {
-    static enum walk_step (*const steps[])(struct walk *walk, union list_row *row) = {
+    static enum walk_step (*const steps[])(struct walk * walk, union list_row * row) = {
 #define X(NAME, name, row, Row, Reply) [LIST_##NAME] = list_##row,
         MEMORYD_LISTINGS(X)
 #undef X

@@ -19,14 +19,13 @@
 #include "broker/stocking.h"
 #include "proto/methods.h"
 
-/* ---- from where, to where ------------------------------------------------------------------------------- */
+/* ---- from where, to where ---------------------------------------------------------------------------------------- */
 
 /* The pool that it is in, if that has the node; else the node's own pool of such pages. */
 static int move_choose_pool(struct op *op, const struct buffer *buffer, uint32_t node, struct pool **ret)
 {
     struct pool *own = buffer_pool(&op->broker->buffers, buffer);
-    const struct memory_spec spec = {
-        .n_nodes = 1, .nodes = {node}, .pages = own->pages, .placement = PLACEMENT_BIND};
+    const struct memory_spec spec = {.n_nodes = 1, .nodes = {node}, .pages = own->pages, .placement = PLACEMENT_BIND};
 
     if (own->retired || !pool_has_node(own, node))
         return pools_find(op->broker->options.pools, &spec, ret, &op->problem);
@@ -66,8 +65,7 @@ static bool is_there(const struct buffer *buffer, uint32_t node)
 
 static bool is_moving(const struct broker *broker, const struct buffer *buffer)
 {
-    list_for_each_entry(move, &broker->moves, struct move, link)
-    {
+    list_for_each_entry(move, &broker->moves, struct move, link) {
         if (move->buffer == buffer)
             return true;
     }
@@ -89,7 +87,7 @@ static int may_move(struct op *op, const struct buffer *buffer)
     return 0;
 }
 
-/* ---- the steps: 0, and move->step is the next; OP_PENDING; or the status to end with --------------------- */
+/* ---- the steps: 0, and move->step is the next; OP_PENDING; or the status to end with ----------------------------- */
 
 static void move_resume(struct op_state *state);
 
@@ -145,7 +143,7 @@ static int move_reserve(struct move *move)
     if (!r || !pool_can_reserve_soon(room))
         return r;
     stocking_shrink(move->broker, room->pool, room->node,
-                      room->on_node > room->in_pool ? room->on_node : room->in_pool);
+                    room->on_node > room->in_pool ? room->on_node : room->in_pool);
     if (!pool_can_reserve_soon(room))
         return r;
     move->step = MOVE_CHOOSE;
@@ -256,7 +254,7 @@ static int move_run(struct move *move)
     return r;
 }
 
-/* ---- resumed by the loop -------------------------------------------------------------------------------- */
+/* ---- resumed by the loop ----------------------------------------------------------------------------------------- */
 
 static void move_end(struct move *move, int r)
 {

@@ -51,7 +51,7 @@ int op_name_unbind(struct op *op, const char *text)
     return 0;
 }
 
-/* ---- look up -------------------------------------------------------------------------------------------- */
+/* ---- look up ----------------------------------------------------------------------------------------------------- */
 
 static int find_by_name(struct op *op, const struct session *session, const char *text, struct buffer **ret,
                         uint32_t *ret_rights)
@@ -93,8 +93,7 @@ static int find_by_id(struct op *op, const struct session *session, uint64_t id,
 /* A hold that keeps this session out. Those of sessions that have ended keep nobody out. */
 static const struct hold *in_the_way(const struct session *session, const struct buffer *buffer, enum hold_kind kind)
 {
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer)
-    {
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
         if (hold->record->kind == HOLD_PLAIN || hold->session == session || client_of(hold->session)->ended)
             continue;
         if (kind == HOLD_EXCLUSIVE || hold->record->kind == HOLD_EXCLUSIVE)

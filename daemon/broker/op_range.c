@@ -47,8 +47,8 @@ void session_vacates(struct broker *broker, struct session *session, uint64_t st
         return;
     end = align_up(start + size, arena->page);
     start = align_down(start, arena->page);
-    while ((reservation = reservations_find_occupied(&broker->reservations, session->record->head.id, start,
-                                                     end - start))) {
+    while ((reservation =
+                reservations_find_occupied(&broker->reservations, session->record->head.id, start, end - start))) {
         uint64_t from = reservation->record->address, to = from + reservation->record->size;
 
         reservation_release(reservation);

@@ -18,7 +18,7 @@
 #include "log/log.h"
 #include "mem/handle.h"
 
-/* ---- the beginning -------------------------------------------------------------------------------------- */
+/* ---- the beginning ----------------------------------------------------------------------------------------------- */
 
 static uint32_t nodes_with_memory(const struct topology *topology)
 {
@@ -59,8 +59,7 @@ static int give_release_log(struct broker *broker, struct session *session, stru
         if (!r)
             ledger_need(broker->ledger, LEDGER_HOLD_CACHE);
         if (!r)
-            r = keeper_hold(broker->options.keeper, KEEPER_RELEASE_LOG, session->record->head.id,
-                            session->release_log);
+            r = keeper_hold(broker->options.keeper, KEEPER_RELEASE_LOG, session->record->head.id, session->release_log);
         if (r)
             session->release_log = fd_close(session->release_log);
     }
@@ -204,7 +203,7 @@ int op_subscribe(struct op *op, uint32_t mask)
     return 0;
 }
 
-/* ---- after another broker ------------------------------------------------------------------------------- */
+/* ---- after another broker ---------------------------------------------------------------------------------------- */
 
 /* No grace runs for a connection that ended with that broker: it was not lost. */
 int session_restore(struct broker *broker, struct session *session)

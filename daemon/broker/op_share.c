@@ -12,7 +12,7 @@
 #include "broker/lookup.h"
 #include "broker/state.h"
 
-/* ---- share ---------------------------------------------------------------------------------------------- */
+/* ---- share ------------------------------------------------------------------------------------------------------- */
 
 static int check_terms(struct op *op, const struct share_args *args)
 {
@@ -99,7 +99,7 @@ int op_share(struct op *op, const struct share_args *args, struct share_result *
     return 0;
 }
 
-/* ---- open ----------------------------------------------------------------------------------------------- */
+/* ---- open -------------------------------------------------------------------------------------------------------- */
 
 /* The use is counted last, so that an open that fails costs none. */
 static int open_one(struct op *op, struct session *session, const struct open_args *args, uint32_t i,
@@ -152,7 +152,7 @@ int op_open(struct op *op, const struct open_args *args, struct opened *result)
     return 0;
 }
 
-/* ---- revoke --------------------------------------------------------------------------------------------- */
+/* ---- revoke ------------------------------------------------------------------------------------------------------ */
 
 static void end_token(struct broker *broker, struct token *token)
 {
@@ -187,7 +187,7 @@ struct revocation {
     struct op_state state;
     struct broker *broker;
     uint64_t buffer;
-    uint64_t end; /* the first serial that is not one of them */
+    uint64_t end;      /* the first serial that is not one of them */
     uint32_t *revoked; /* the result, which is the caller's */
 };
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The broker's operations, on plain structs: rpc/ calls them, and broker/op_*.c has them.
  *
@@ -27,6 +25,7 @@
  * Descriptors in a result belong to the result's fdset; rpc/ steals them for the reply. Descriptors in arguments
  * stay the caller's.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,7 +49,7 @@ struct op {
     struct broker *broker;
     uint64_t session;  /* 0 before HELLO; set by op_hello */
     uint64_t sequence; /* if its reply is to be kept, else 0 */
-    bool replay;        /* a broker died over it, and may have done some of it or all */
+    bool replay;       /* a broker died over it, and may have done some of it or all */
     struct problem problem;
     void (*done)(struct op *op, int status);
     struct op_state *state; /* the broker's own, while pending */
@@ -59,7 +58,7 @@ struct op {
 /* The client does not want the answer any more. */
 void op_cancel(struct op *op);
 
-/* -------------------------------------------------------------------------------------------- exactly once */
+/* ---- exactly once ------------------------------------------------------------------------------------------------ */
 
 /* A request of a session, by its header. */
 struct op_request {
@@ -72,9 +71,9 @@ struct op_request {
 /* What to do with it, besides 0 (execute it) and a status (refuse it). */
 enum {
     OP_REPLAY = OP_PENDING + 1, /* execute it, with op->replay */
-    OP_RUNNING,                /* it is being executed: that op is still pending */
-    OP_ANSWERED,               /* it was executed: answer with reply_load() */
-    OP_FORGOTTEN,              /* the client had acknowledged the reply: a breach of the protocol */
+    OP_RUNNING,                 /* it is being executed: that op is still pending */
+    OP_ANSWERED,                /* it was executed: answer with reply_load() */
+    OP_FORGOTTEN,               /* the client had acknowledged the reply: a breach of the protocol */
 };
 
 struct op_reply {
@@ -91,8 +90,7 @@ bool op_acknowledge(struct broker *broker, uint64_t session, uint64_t acknowledg
 
 /* Before a request is executed, and after op_acknowledge(): 0, one of the above, or a status with its sentence.
  * OP_RUNNING sets *ret_running. A request that is not recorded is executed or refused. */
-int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running,
-             struct problem *problem);
+int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running, struct problem *problem);
 
 /* Keeps the reply and its message. Does nothing for a request without a record. */
 void reply_store(struct broker *broker, uint64_t session, uint64_t sequence, const struct op_reply *reply,
@@ -104,15 +102,15 @@ void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, stru
 /* The loop executes this request from now on, or (session 0) none. If the broker dies, the next one blames that. */
 void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method);
 
-/* ------------------------------------------------------------------------------------------------- session */
+/* ---- session ----------------------------------------------------------------------------------------------------- */
 
 struct hello_args {
-    struct peer *peer;  /* on success the session steals its pidfd */
-    void *connection;   /* the host's own; passed to its callbacks */
-    uint64_t resume;    /* session to resume, or 0 */
+    struct peer *peer; /* on success the session steals its pidfd */
+    void *connection;  /* the host's own; passed to its callbacks */
+    uint64_t resume;   /* session to resume, or 0 */
     uint8_t secret[16];
     char program[64];
-    bool release_log; /* it wants one */
+    bool release_log;    /* it wants one */
     bool administrator;  /* it may have one of the sessions that are kept for administrators */
     const char *crowded; /* why there is no room for other sessions, or NULL */
     unsigned n_occupied; /* addresses that the process of a new session has of other brokers */
@@ -129,7 +127,7 @@ struct hello_result {
     uint64_t base_page;
     uid_t broker_uid;
     bool simulated;
-    int release_log; /* a descriptor for the client, the caller's; -1: none */
+    int release_log;  /* a descriptor for the client, the caller's; -1: none */
     uint32_t n_nodes; /* those with memory */
 };
 
@@ -137,7 +135,7 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
 int op_goodbye(struct op *op);
 int op_subscribe(struct op *op, uint32_t mask);
 
-/* ------------------------------------------------------------------------------------------- several buffers */
+/* ---- several buffers --------------------------------------------------------------------------------------------- */
 
 /* A row for each buffer, as in the message Buffers. `fds` has a descriptor for each that is OK, if wanted. */
 struct opened_item {
@@ -222,7 +220,7 @@ struct lookup_args {
 
 int op_lookup(struct op *op, const struct lookup_args *args, struct opened *result);
 
-/* -------------------------------------------------------------------------------------------------- sharing */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 struct share_args {
     struct ids buffers;
@@ -254,7 +252,7 @@ int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked);
 int op_name_bind(struct op *op, const struct name_args *args);
 int op_name_unbind(struct op *op, const char *name);
 
-/* ------------------------------------------------------------------------------------------------- buffers */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 int op_publish(struct op *op, uint64_t buffer, bool future_only);
 int op_discard(struct op *op, uint64_t buffer, uint64_t offset, uint64_t length);
@@ -263,24 +261,27 @@ int op_destroy(struct op *op, uint64_t buffer, bool force);
 
 int op_info(struct op *op, uint64_t buffer, struct buffer_info *result);
 
-/* ------------------------------------------------------------------------------------------------ addresses */
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 int op_reserve(struct op *op, uint64_t size, uint64_t alignment, uint64_t address, uint64_t *ret_id,
                uint64_t *ret_address);
 int op_unreserve(struct op *op, uint64_t reservation);
 int op_place(struct op *op, uint64_t buffer, uint64_t reservation, uint64_t offset);
 
-/* ------------------------------------------------------------------------------------------------- listings */
+/* ---- listings ---------------------------------------------------------------------------------------------------- */
 
 /* The fields of proto/rows.h as plain structs: struct node_info, struct pool_info and so on. */
-#define ROW_MEMBER(form, ...)                     ROW_MEMBER_##form(__VA_ARGS__)
-#define ROW_MEMBER_NUMBER(name, type)             type name;
-#define ROW_MEMBER_RENAMED(name, type, public)    type name;
-#define ROW_MEMBER_TEXT(name, size)               char name[size];
-#define ROW_MEMBER_COUNT(name)                    uint32_t name;
+#define ROW_MEMBER(form, ...)                      ROW_MEMBER_##form(__VA_ARGS__)
+#define ROW_MEMBER_NUMBER(name, type)              type name;
+#define ROW_MEMBER_RENAMED(name, type, public)     type name;
+#define ROW_MEMBER_TEXT(name, size)                char name[size];
+#define ROW_MEMBER_COUNT(name)                     uint32_t name;
 #define ROW_MEMBER_NUMBERS(name, type, max, count) type name[max];
 
-#define X(NAME, name, row, Row, Reply) struct row##_info { MEMORYD_ROW_##row(ROW_MEMBER) };
+#define X(NAME, name, row, Row, Reply) \
+    struct row##_info {                \
+        MEMORYD_ROW_##row(ROW_MEMBER)  \
+    };
 MEMORYD_LISTINGS(X)
 #undef X
 
@@ -356,7 +357,7 @@ struct reload_line {
 
 struct reload_result {
     char path[PROBLEM_SENTENCE_MAX]; /* of the file whose configuration is in force; "" if there is none */
-    unsigned n_of[RELOAD_WHATS]; /* all of them */
+    unsigned n_of[RELOAD_WHATS];     /* all of them */
     unsigned n_lines;
     struct reload_line lines[RELOAD_LINES_MAX];
 };

@@ -112,12 +112,11 @@ void op_cancel(struct op *op)
         op_state_cancel(op->state, STATUS_TIMED_OUT);
 }
 
-/* ---- room ----------------------------------------------------------------------------------------------- */
+/* ---- room -------------------------------------------------------------------------------------------------------- */
 
 static struct waiter *oldest_of(const struct waiters *waiters, uint32_t pool, uid_t uid, bool for_reclaim)
 {
-    list_for_each_entry(waiter, &waiters->pools[pool], struct waiter, in_turn)
-    {
+    list_for_each_entry(waiter, &waiters->pools[pool], struct waiter, in_turn) {
         if (waiter->uid == uid && waiter->for_reclaim == for_reclaim)
             return waiter;
     }

@@ -29,8 +29,8 @@ struct op_state {
     RB_ENTRY(op_state) link; /* in the tree of all that are in progress */
     struct pending *pending;
     struct op *op;
-    uint64_t session; /* that it began in */
-    int cancel_status; /* not 0: it was cancelled, and ends with this */
+    uint64_t session;                       /* that it began in */
+    int cancel_status;                      /* not 0: it was cancelled, and ends with this */
     void (*cancel)(struct op_state *state); /* called then; NULL: it looks at cancel_status now and then */
     struct timer timer;
     void (*later)(struct op_state *state); /* what the timer is for */
@@ -62,7 +62,7 @@ struct op_state *pending_next(struct pending *pending, struct op_state *state);
 /* Cancels all operations of a session that has ended. */
 void pending_cancel(struct pending *pending, uint64_t session);
 
-/* ---- room ----------------------------------------------------------------------------------------------- */
+/* ---- room -------------------------------------------------------------------------------------------------------- */
 
 struct waiters;
 

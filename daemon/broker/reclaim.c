@@ -17,8 +17,7 @@ uint64_t reclaim_bytes(struct pool *pool, const struct alloc_spec *spec)
         uint64_t rounded;
 
         if (!pool_fits_soon(pool, &spec->memory, spec->sizes[i]) ||
-            !checked_align_up_u64(spec->sizes[i], pool->granule, &rounded) ||
-            !checked_add_u64(bytes, rounded, &bytes))
+            !checked_align_up_u64(spec->sizes[i], pool->granule, &rounded) || !checked_add_u64(bytes, rounded, &bytes))
             return 0;
     }
     return bytes;

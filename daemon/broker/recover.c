@@ -29,7 +29,7 @@
 #include "broker/survey.h"
 #include "log/log.h"
 
-/* ---- the ledger ----------------------------------------------------------------------------------------- */
+/* ---- the ledger -------------------------------------------------------------------------------------------------- */
 
 /* Keeps it under a key of its own, so that it can be looked at one day. */
 static int set_aside(struct broker *broker, struct inherited_fd *inherited)
@@ -117,12 +117,12 @@ int recover_ledger(struct broker *broker)
     return 0;
 }
 
-/* ---- records -------------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 struct recovery {
     struct broker *broker;
     struct buffer *buffer; /* the one recovered or found last */
-    int error; /* of a step that may not fail */
+    int error;             /* of a step that may not fail */
 };
 
 static struct session *session_of(const struct recovery *recovery, uint64_t id)
@@ -218,8 +218,8 @@ static enum table_verdict recover_hold(void *userdata, void *object, const char 
     struct recovery *recovery = userdata;
     struct hold *hold = object;
 
-    return hold_recover(hold, session_of(recovery, hold->record->session),
-                        buffer_of(recovery, hold->record->buffer), why);
+    return hold_recover(hold, session_of(recovery, hold->record->session), buffer_of(recovery, hold->record->buffer),
+                        why);
 }
 
 static enum table_verdict recover_token(void *userdata, void *object, const char **why)
@@ -232,8 +232,7 @@ static enum table_verdict recover_token(void *userdata, void *object, const char
 
     if (!account)
         return TABLE_KEEP;
-    return token_recover(&recovery->broker->tokens, token,
-                         buffer_of(recovery, token->record->buffer), account,
+    return token_recover(&recovery->broker->tokens, token, buffer_of(recovery, token->record->buffer), account,
                          session ? &session->tokens : NULL, why);
 }
 
@@ -247,8 +246,7 @@ static enum table_verdict recover_name(void *userdata, void *object, const char 
 
     if (!account)
         return TABLE_KEEP;
-    return name_recover(&recovery->broker->names, name,
-                        buffer_of(recovery, name->record->buffer), account,
+    return name_recover(&recovery->broker->names, name, buffer_of(recovery, name->record->buffer), account,
                         session ? &session->names : NULL, why);
 }
 
@@ -259,12 +257,9 @@ int recover_records(struct broker *broker)
         struct table *table;
         table_recover_fn *fn;
     } steps[] = {
-        {&broker->sessions.table, recover_session},
-        {&broker->reservations.table, recover_reservation},
-        {&broker->buffers.table, recover_buffer},
-        {&broker->sessions.holds, recover_hold},
-        {&broker->tokens.table, recover_token},
-        {&broker->names.table, recover_name},
+        {&broker->sessions.table, recover_session}, {&broker->reservations.table, recover_reservation},
+        {&broker->buffers.table, recover_buffer},   {&broker->sessions.holds, recover_hold},
+        {&broker->tokens.table, recover_token},     {&broker->names.table, recover_name},
     };
     struct recovery recovery = {.broker = broker};
     int r = pools_recover(broker->options.pools, broker->ledger);
@@ -290,7 +285,7 @@ int recover_records(struct broker *broker)
     return 0;
 }
 
-/* ---- quarantine ----------------------------------------------------------------------------------------- */
+/* ---- quarantine -------------------------------------------------------------------------------------------------- */
 
 uint64_t quarantined_records(const struct broker *broker)
 {
@@ -306,7 +301,7 @@ uint64_t quarantined_records(const struct broker *broker)
     return n;
 }
 
-/* ---- lives ---------------------------------------------------------------------------------------------- */
+/* ---- lives ------------------------------------------------------------------------------------------------------- */
 
 /* What was exported must be watched. It is not if the inotify instance is new, or if two records have one number. */
 static void watch_again(struct broker *broker)

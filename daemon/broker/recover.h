@@ -19,7 +19,7 @@ int recover_lifecycles(struct broker *broker);
 /* A session that goes on, with its claims. 0 or a negative errno. */
 int session_restore(struct broker *broker, struct session *session);
 
-/* ---- what the keeper hands over: handed.c ---------------------------------------------------------------- */
+/* ---- what the keeper hands over: handed.c ------------------------------------------------------------------------ */
 
 void handed_sort(struct broker_options *options);
 /* NULL if there is none. */
@@ -30,7 +30,7 @@ int *handed_fd(struct broker *broker, enum keeper_kind kind, uint64_t id);
  * quarantined ones may want. */
 void handed_drop_rest(struct broker *broker);
 
-/* ---- quarantine ------------------------------------------------------------------------------------------- */
+/* ---- quarantine -------------------------------------------------------------------------------------------------- */
 
 /* The number of damaged records. */
 uint64_t quarantined_records(const struct broker *broker);

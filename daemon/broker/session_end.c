@@ -51,8 +51,8 @@ static void grace_is_over(void *userdata, uint64_t id)
     client = client_of(session);
     /* a process that cannot come back now, stopped or in a debugger, has as long again */
     if (process_pauses((pid_t)session->record->pid) &&
-        !timers_set_record(&broker->timers, TIME_GRACE, id, deadline_after_ms(broker->options.grace_ms),
-                           grace_is_over, broker))
+        !timers_set_record(&broker->timers, TIME_GRACE, id, deadline_after_ms(broker->options.grace_ms), grace_is_over,
+                           broker))
         return;
     for (unsigned i = 0; i < SLICE; i++) {
         bool sole = true;
@@ -83,8 +83,7 @@ static void grace_is_over(void *userdata, uint64_t id)
 
 void sessions_stop_lingering(struct broker *broker, uint64_t buffer)
 {
-    list_for_each_entry_safe(client, &broker->lingering, struct client, lingering)
-    {
+    list_for_each_entry_safe(client, &broker->lingering, struct client, lingering) {
         if (buffer && client->in_use != buffer)
             continue;
         client->scanned = 0;

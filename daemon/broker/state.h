@@ -79,8 +79,8 @@ struct broker {
     struct names names;
     struct sessions sessions;
 
-    struct list ending; /* of struct client: being taken apart */
-    struct list gone;   /* … and taken apart, which is not committed yet */
+    struct list ending;     /* of struct client: being taken apart */
+    struct list gone;       /* … and taken apart, which is not committed yet */
     struct buffer *closing; /* those to be closed at the next commit, chained by exit.next */
     struct list subscribers;
     struct news *news; /* a ring; news_at is how far the first of them has been sent: events.c */
@@ -106,7 +106,7 @@ struct broker {
     struct live_watches_job *live_watches;
 
     struct stocking *stocking; /* NULL: no pool may have stock */
-    struct check *checks; /* running, the latest first */
-    struct list moves;    /* struct move, on their way: op_move.c */
-    struct list upgrades; /* asked for: op_admin.c */
+    struct check *checks;      /* running, the latest first */
+    struct list moves;         /* struct move, on their way: op_move.c */
+    struct list upgrades;      /* asked for: op_admin.c */
 };

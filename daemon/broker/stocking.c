@@ -38,7 +38,7 @@ struct stocking {
     uint64_t retry_at;
     uint64_t looked_at;
     uint64_t descriptors; /* the most that the broker may have */
-    uint64_t reserve; /* of available memory: with less stock goes, with less than twice that none is made */
+    uint64_t reserve;     /* of available memory: with less stock goes, with less than twice that none is made */
     bool stopped;
 };
 
@@ -50,7 +50,7 @@ struct refill {
     struct batch batch;
 };
 
-/* ---- giving back ---------------------------------------------------------------------------------------- */
+/* ---- giving back ------------------------------------------------------------------------------------------------- */
 
 static void stocking_drop(struct broker *broker, struct stock_item item)
 {
@@ -66,8 +66,7 @@ static void stocking_give_back(struct stocking *stocking, struct stock_bin *bin,
 
 static void stop_refills(struct stocking *stocking, const struct stock_bin *bin)
 {
-    list_for_each_entry(refill, &stocking->refills, struct refill, link)
-    {
+    list_for_each_entry(refill, &stocking->refills, struct refill, link) {
         if (bin && refill->bin != bin)
             continue;
         atomic_store(&refill->job.stop, true);
@@ -82,7 +81,7 @@ static void stocking_empty(struct stocking *stocking, struct stock_bin *bin)
     stocking_give_back(stocking, bin, bin->n);
 }
 
-/* ---- may there be any? ---------------------------------------------------------------------------------- */
+/* ---- may there be any? ------------------------------------------------------------------------------------------- */
 
 /* From 85 % on, as events.c has it. */
 static bool is_nearly_full(const struct broker *broker, const struct pool *pool)
@@ -95,8 +94,8 @@ static bool has_descriptors(const struct stocking *stocking, uint32_t more)
 {
     const struct broker *broker = stocking->broker;
     uint64_t stock = broker->buffers.n_stock + more;
-    uint64_t others = table_count(&broker->buffers.table) - broker->buffers.n_stock +
-                      3 * table_count(&broker->sessions.table);
+    uint64_t others =
+        table_count(&broker->buffers.table) - broker->buffers.n_stock + 3 * table_count(&broker->sessions.table);
 
     return stock <= stocking->descriptors / 16 && others + 2 * stock <= stocking->descriptors / 2;
 }
@@ -107,7 +106,7 @@ static bool may_have(const struct stocking *stocking, const struct stock_key *ke
            key->pool->bytes.in[TALLY_STOCK] + more * key->bytes <= pool_most_stock(key->pool);
 }
 
-/* ---- refilling ------------------------------------------------------------------------------------------ */
+/* ---- refilling --------------------------------------------------------------------------------------------------- */
 
 static void stocking_schedule(struct stocking *stocking, uint64_t at)
 {
@@ -198,7 +197,7 @@ static void stocking_refill(struct stocking *stocking, struct stock_bin *bin, ui
     stock_job_submit(&stocking->broker->jobs, &refill->job);
 }
 
-/* ---- looking -------------------------------------------------------------------------------------------- */
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
 
 /* Returns when to look at it again. */
 static uint64_t stocking_look_at(struct stocking *stocking, struct stock_bin *bin, uint64_t now)
@@ -252,7 +251,7 @@ void stocking_look(struct broker *broker)
         stocking_schedule(broker->stocking, 0);
 }
 
-/* ---- taking --------------------------------------------------------------------------------------------- */
+/* ---- taking ------------------------------------------------------------------------------------------------------ */
 
 /* NULL: all bins are in use. */
 static struct stock_bin *stocking_bin(struct stocking *stocking, const struct stock_key *key, uint64_t now)
@@ -316,15 +315,15 @@ uint64_t stocking_ready(const struct broker *broker, const struct pool *pool)
     return bytes;
 }
 
-/* ---- giving way ----------------------------------------------------------------------------------------- */
+/* ---- giving way -------------------------------------------------------------------------------------------------- */
 
 /* Is the memory of this bin what the pool gives out, too? */
 static bool is_in_the_way(const struct stock_bin *bin, const struct pool *pool)
 {
     const struct stock_key *key = &bin->key;
 
-    return key->bytes && (key->pool == pool || (key->pool->budget_index == pool->budget_index &&
-                                              pool_has_node(pool, key->node)));
+    return key->bytes &&
+           (key->pool == pool || (key->pool->budget_index == pool->budget_index && pool_has_node(pool, key->node)));
 }
 
 /* Stock on this node gives way first, and then that which nobody has asked for the longest. */
@@ -342,8 +341,7 @@ static struct stock_bin *next_in_the_way(struct stocking *stocking, const struct
     for (unsigned i = 0; i < STOCK_BINS; i++) {
         struct stock_bin *bin = &stocking->stock.bins[i];
 
-        if ((bin->n || bin->target) && is_in_the_way(bin, pool) &&
-            (!found || shrinks_before(bin, found, node)))
+        if ((bin->n || bin->target) && is_in_the_way(bin, pool) && (!found || shrinks_before(bin, found, node)))
             found = bin;
     }
     return found;
@@ -382,7 +380,7 @@ bool stocking_drain(struct broker *broker)
     return true;
 }
 
-/* ---- beginning and end ---------------------------------------------------------------------------------- */
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
 static bool any_may_have_stock(struct pools *pools)
 {

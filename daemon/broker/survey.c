@@ -124,7 +124,7 @@ const struct handle_probe *survey_seen(struct survey *survey, size_t i)
     struct entry *entry = survey && i < survey->n ? &survey->entries[i] : NULL;
 
     return entry && atomic_exchange_explicit(&entry->state, NOT_NEEDED, memory_order_acquire) == SEEN ? &entry->look
-                                                                                                       : NULL;
+                                                                                                      : NULL;
 }
 
 struct survey *survey_end(struct survey *survey)

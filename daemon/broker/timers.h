@@ -43,7 +43,7 @@ struct timers {
 };
 
 #define TIMERS_INIT(fn, data) ((struct timers){.announced = UINT64_MAX, .announce = (fn), .userdata = (data)})
-#define TIMER_INIT(f) ((struct timer){.at = UINT64_MAX, .fn = (f)})
+#define TIMER_INIT(f)         ((struct timer){.at = UINT64_MAX, .fn = (f)})
 
 /* Frees the timers of records; the owners of embedded timers disarm them. */
 void timers_deinit(struct timers *timers);
@@ -64,7 +64,7 @@ uint64_t timers_next(const struct timers *timers);
  * meanwhile, runs next time. */
 void timers_run(struct timers *timers, uint64_t now);
 
-/* ---- by kind and id of a record ------------------------------------------------------------------------- */
+/* ---- by kind and id of a record ---------------------------------------------------------------------------------- */
 
 typedef void record_timer_fn(void *userdata, uint64_t id);
 

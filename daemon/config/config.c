@@ -46,8 +46,8 @@ struct reader {
     unsigned given[CONFIG_KEYS_MAX]; /* line of each key; those of pools: of the current one */
 };
 
-__attribute__((format(printf, 3, 4))) static void
-mistake_at(struct reader *reader, unsigned line, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void mistake_at(struct reader *reader, unsigned line, const char *format,
+                                                             ...)
 {
     char what[512];
     char sentence[1024];
@@ -64,7 +64,7 @@ mistake_at(struct reader *reader, unsigned line, const char *format, ...)
     reader->complain(reader->userdata, sentence);
 }
 
-/* -------------------------------------------------------------------------------------------------- sections */
+/* ---- sections ---------------------------------------------------------------------------------------------------- */
 
 /* The section of that name, or the one whose name is most like it. */
 static const char *nearest_section(const char *name)
@@ -97,13 +97,13 @@ static void begin_pool(struct reader *reader, const char *name)
 
     if (!is_pool_name(name)) {
         mistake_at(reader, reader->line,
-                "[pool %s]: not a name for a pool; letters, digits and the characters . _ - are allowed", name);
+                   "[pool %s]: not a name for a pool; letters, digits and the characters . _ - are allowed", name);
         return;
     }
     for (size_t i = 0; i < config->n_pools; i++) {
         if (!strcmp(config->pools[i].name, name)) {
             mistake_at(reader, reader->line, "[pool %s]: this pool is in line %u already; names must differ", name,
-                    config->pools[i].line);
+                       config->pools[i].line);
             return;
         }
     }
@@ -118,8 +118,8 @@ static void begin_pool(struct reader *reader, const char *name)
     }
     config->pools = pools;
     reader->pool = &pools[config->n_pools++];
-    *reader->pool = (struct config_pool){
-        .line = reader->line, .pages = CONFIG_PAGES_BASE, .stock = {.bytes = CONFIG_NONE}};
+    *reader->pool =
+        (struct config_pool){.line = reader->line, .pages = CONFIG_PAGES_BASE, .stock = {.bytes = CONFIG_NONE}};
     (void)snprintf(reader->pool->name, sizeof(reader->pool->name), "%s", name);
     for (size_t i = 0; i < config_n_keys; i++)
         if (!strcmp(config_keys[i].section, "pool"))
@@ -140,9 +140,9 @@ static void begin_section(struct reader *reader, const char *name)
         reader->section_known = true;
     else
         mistake_at(reader, reader->line,
-                "[%s]: no such section; did you mean [%s]? There are topology, pools, pool NAME, arena, limits, "
-                "session and broker",
-                name, nearest_section(name));
+                   "[%s]: no such section; did you mean [%s]? There are topology, pools, pool NAME, arena, limits, "
+                   "session and broker",
+                   name, nearest_section(name));
 }
 
 static void unknown_key(struct reader *reader, const char *section, const char *name)
@@ -190,7 +190,7 @@ static int on_value(void *userdata, const char *section, const char *name, const
             mistake_at(reader, reader->line, "[%s] %s: given in line %u already", section, name, reader->given[i]);
         else if (!key_store(key, reader->config, reader->pool, value))
             mistake_at(reader, reader->line, "[%s] %s: \"%s\" is not %s", section, name, value,
-                    key_takes(key, text, sizeof(text)));
+                       key_takes(key, text, sizeof(text)));
         reader->given[i] = reader->line;
         return 1;
     }
@@ -198,7 +198,7 @@ static int on_value(void *userdata, const char *section, const char *name, const
     return 1;
 }
 
-/* ----------------------------------------------------------------------------------------------------- lines */
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 /* Removes blanks at both ends. */
 static char *trim_line(char *line)
@@ -270,7 +270,7 @@ static char *next_line(char *buffer, int size, void *userdata)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------ after all lines */
+/* ---- after all lines --------------------------------------------------------------------------------------------- */
 
 static void check_pool(struct reader *reader, const struct config_pool *pool)
 {
@@ -288,8 +288,10 @@ static void check_pool(struct reader *reader, const struct config_pool *pool)
     if (pool->page_size && !is_power_of_two(pool->page_size))
         mistake_at(reader, pool->line, "[pool %s] page_size: not a power of two", pool->name);
     if (pool->lazy && pool->pages == CONFIG_PAGES_HUGETLB)
-        mistake_at(reader, pool->line, "[pool %s] commit: lazy is only for base and thp pages; huge pages that "
-                "are missing at first touch would kill the process", pool->name);
+        mistake_at(reader, pool->line,
+                   "[pool %s] commit: lazy is only for base and thp pages; huge pages that "
+                   "are missing at first touch would kill the process",
+                   pool->name);
 }
 
 static void check_whole(struct reader *reader)
@@ -303,11 +305,11 @@ static void check_whole(struct reader *reader)
         mistake_at(reader, 0, "[arena] base and size: multiples of 1G (0x40000000) are needed");
     if (!checked_add_u64(config->arena_base, config->arena_size, &end) || end > CONFIG_ADDRESS_TOP)
         mistake_at(reader, 0, "[arena] base and size: the arena ends above 0x%llx, where no process can map it",
-                (unsigned long long)CONFIG_ADDRESS_TOP);
+                   (unsigned long long)CONFIG_ADDRESS_TOP);
     for (unsigned i = 0; i < CONFIG_LIMIT_N; i++)
         if (config->session_limits[i] != CONFIG_NONE && config->session_limits[i] > config->uid_limits[i])
             mistake_at(reader, 0, "[limits]: a session may have more than its user (%llu, %llu)",
-                    (unsigned long long)config->session_limits[i], (unsigned long long)config->uid_limits[i]);
+                       (unsigned long long)config->session_limits[i], (unsigned long long)config->uid_limits[i]);
 }
 
 static struct config *config_defaults(void)

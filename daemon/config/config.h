@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * memoryd.conf as a plain struct.
  *
@@ -10,6 +8,7 @@
  *
  * Every mistake is reported, not only the first, each with file, line, key, what is wrong and what is allowed.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,22 +54,22 @@ struct config_pool {
 };
 
 /* What a user or a session may have. X(NAME, key) */
-#define CONFIG_LIMITS(X)                                                                                     \
-    X(BYTES, bytes)                                                                                          \
-    X(BUFFERS, buffers)                                                                                      \
-    X(TOKENS, tokens)                                                                                        \
-    X(RESERVATIONS, reservations)                                                                            \
-    X(ADDRESSES, addresses)                                                                                  \
-    X(SESSIONS, sessions)                                                                                    \
-    X(NAMES, names)                                                                                          \
-    X(QUEUED_BYTES, queued_bytes)                                                                            \
+#define CONFIG_LIMITS(X)          \
+    X(BYTES, bytes)               \
+    X(BUFFERS, buffers)           \
+    X(TOKENS, tokens)             \
+    X(RESERVATIONS, reservations) \
+    X(ADDRESSES, addresses)       \
+    X(SESSIONS, sessions)         \
+    X(NAMES, names)               \
+    X(QUEUED_BYTES, queued_bytes) \
     X(FDS_IN_FLIGHT, fds_in_flight)
 
 enum config_limit {
 #define X(NAME, key) CONFIG_LIMIT_##NAME,
     CONFIG_LIMITS(X)
 #undef X
-    CONFIG_LIMIT_N
+        CONFIG_LIMIT_N
 };
 
 enum config_half { CONFIG_HALF_AUTO, CONFIG_HALF_LOWER, CONFIG_HALF_UPPER };
@@ -82,7 +81,7 @@ struct config {
 
     uint64_t simulate_nodes; /* 0 = the real ones */
     struct config_size capacity;
-    bool base_pages; /* for requests that name no pages; otherwise the size decides */
+    bool base_pages;          /* for requests that name no pages; otherwise the size decides */
     struct config_size stock; /* of each pool; 0 = none; CONFIG_NONE bytes: its pages decide */
     struct config_pool *pools;
     size_t n_pools;

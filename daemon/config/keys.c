@@ -17,16 +17,16 @@
 #define MAX_COUNT   (UINT64_C(1) << 32)
 #define MAX_TIME_MS (UINT64_C(7) * 24 * 3600 * 1000)
 
-#define LIMIT_KEY(scope, which, name, kind, min, max)                                                        \
-    {"limits", #scope "_" name, kind, offsetof(struct config, scope##_limits[CONFIG_LIMIT_##which]), min, max, \
-     LIVE}
+#define LIMIT_KEY(scope, which, name, kind, min, max)                                                                  \
+    {                                                                                                                  \
+        "limits", #scope "_" name, kind, offsetof(struct config, scope##_limits[CONFIG_LIMIT_##which]), min, max, LIVE \
+    }
 
 /* A reload puts it in force. */
 #define LIVE true
 
 const struct key config_keys[] = {
-    {"topology", "simulate_nodes", KIND_NUMBER, offsetof(struct config, simulate_nodes), 0,
-     MEMORYD_NODES_MAX},
+    {"topology", "simulate_nodes", KIND_NUMBER, offsetof(struct config, simulate_nodes), 0, MEMORYD_NODES_MAX},
     {"pools", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config, capacity), 1 << 20, MAX_BYTES},
     {"pools", "pages", KIND_DEFAULT_PAGES, offsetof(struct config, base_pages), 0, 0, LIVE},
     {"pools", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config, stock), 0, MAX_BYTES},
@@ -76,7 +76,7 @@ const size_t config_n_keys = sizeof(config_keys) / sizeof(*config_keys);
 
 _Static_assert(sizeof(config_keys) / sizeof(*config_keys) <= CONFIG_KEYS_MAX, "raise CONFIG_KEYS_MAX");
 
-/* ---- what each kind takes ------------------------------------------------------------------------------------ */
+/* ---- what each kind takes ---------------------------------------------------------------------------------------- */
 
 static void describe_number(uint64_t v, char *text, size_t size)
 {
@@ -110,8 +110,8 @@ static const char *const commit_words[] = {"eager", "lazy", NULL};
 static const char *const spin_words[] = {"off", "auto", NULL};
 static const char *const default_pages_words[] = {"auto", "base", NULL};
 
-#define TEXT_OF(number)  #number
-#define TEXT(number)     TEXT_OF(number)
+#define TEXT_OF(number) #number
+#define TEXT(number)    TEXT_OF(number)
 
 static const struct form {
     size_t size; /* of what is stored, if that has no holes; else 0 */
@@ -133,11 +133,11 @@ static const struct form {
     [KIND_SIZE_LIMIT] = {sizeof(uint64_t), "a size", value_size, describe_size, ", like 64K, 8M, 2G or 1T",
                          .or_none = true},
     [KIND_SIZE_OR_PERCENT] = {0, "a size", value_size, describe_size, ", like 8M or 2G", .or_percent = true},
-    [KIND_UID_BYTES] = {0, "a size", value_size, describe_size, ", like 8M or 2G", .or_percent = true,
-                        .or_none = true},
+    [KIND_UID_BYTES] = {0, "a size", value_size, describe_size, ", like 8M or 2G", .or_percent = true, .or_none = true},
     /* lists: the number of elements, and right after it the elements */
-    [KIND_NODES] = {sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX), "up to " TEXT(MEMORYD_NODES_MAX)
-                    " different node numbers below " TEXT(MEMORYD_NODES_MAX) ", like 0,2 or 0-3"},
+    [KIND_NODES] = {sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX),
+                    "up to " TEXT(MEMORYD_NODES_MAX) " different node numbers below " TEXT(
+                        MEMORYD_NODES_MAX) ", like 0,2 or 0-3"},
     [KIND_WEIGHTS] = {sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX),
                       "one number from 1 to 1000000 for each node, like 3,1"},
     [KIND_HALF] = {sizeof(enum config_half), .words = half_words, .first = CONFIG_HALF_AUTO},
@@ -177,7 +177,7 @@ const char *key_takes(const struct key *key, char *text, size_t size)
     return text;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static bool in_range(const struct key *key, uint64_t v)
 {
@@ -249,7 +249,7 @@ bool key_store(const struct key *key, struct config *config, struct config_pool 
     return form->read ? store_number(key, config, member, value) : store_list(key, member, value);
 }
 
-/* ---- comparing and copying ----------------------------------------------------------------------------------- */
+/* ---- comparing and copying --------------------------------------------------------------------------------------- */
 
 _Static_assert(offsetof(struct config_pool, nodes) == offsetof(struct config_pool, n_nodes) + sizeof(uint32_t) &&
                    offsetof(struct config_pool, weights) == offsetof(struct config_pool, n_weights) + sizeof(uint32_t),

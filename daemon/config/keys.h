@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The keys of memoryd.conf: one table that says for each where it is stored and what it takes.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The values of memoryd.conf: numbers, sizes, times and lists as people write them.
  *
  * Each returns true and writes, or returns false and writes nothing. None accepts anything after the value, a sign, or
  * a number that does not fit.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -119,7 +119,7 @@ void keeper_hand_over(struct keeper *keeper)
         child_check_send(keeper, r);
 }
 
-/* --------------------------------------------------------------------------------------------------- receiving */
+/* ---- receiving --------------------------------------------------------------------------------------------------- */
 
 /* No broker may change these. */
 static bool child_is_ours(const struct keeper_key *key)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * A socket pair full of descriptors, by which they outlive both keeper and broker.
  *
@@ -13,6 +11,7 @@
  * stay, since somebody must be able to put things in and somebody to take them out. Of a bundle nobody needs the
  * writing end any more, so the end of its contents is the end of the file.
  */
+#pragma once
 
 #include "keeper/key.h"
 

@@ -24,7 +24,7 @@
 /* A broker may take so long until it serves, on a busy machine. */
 #define START_MS 60000
 /* A broker that shuts down gives replies and last events two seconds (app/loop.c); then it is killed. */
-#define STOP_MS 5000
+#define STOP_MS         5000
 #define BACK_OFF_MIN_MS 10
 #define BACK_OFF_MAX_MS 5000
 /* After a SIGKILL from outside, which says nothing about the next broker. */
@@ -35,8 +35,14 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
     sigset_t none;
     int r;
 
-    *keeper = (struct keeper){.store = STORE_NULL, .signal_fd = -1, .low_fd = -1, .socket = -1, .most = most,
-                              .tick_ms = TICK_MS, .unresponsive_max_ms = UNRESPONSIVE_MS, .preflight = {.output = -1}};
+    *keeper = (struct keeper){.store = STORE_NULL,
+                              .signal_fd = -1,
+                              .low_fd = -1,
+                              .socket = -1,
+                              .most = most,
+                              .tick_ms = TICK_MS,
+                              .unresponsive_max_ms = UNRESPONSIVE_MS,
+                              .preflight = {.output = -1}};
     /* opened before anything is held, so that their numbers are low; keeper_prepare() names the signals */
     (void)sigemptyset(&none);
     keeper->signal_fd = signalfd(-1, &none, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -57,7 +63,7 @@ void keeper_deinit(struct keeper *keeper)
     start_deinit(&keeper->start);
 }
 
-/* ------------------------------------------------------------------------------------------- what the broker sends */
+/* ---- what the broker sends --------------------------------------------------------------------------------------- */
 
 void keeper_broker_is_ready(struct keeper *keeper)
 {
@@ -92,7 +98,7 @@ void keeper_begin_upgrade(struct keeper *keeper)
         keeper_ask_to_stop(keeper, KEEPER_GOAL_UPGRADE);
 }
 
-/* ----------------------------------------------------------------------------------------------- the broker's end */
+/* ---- the broker's end -------------------------------------------------------------------------------------------- */
 
 static void keeper_schedule_start(struct keeper *keeper, uint64_t most_ms)
 {
@@ -175,7 +181,7 @@ static void keeper_check_ended(struct keeper *keeper)
         broker_ended(keeper);
 }
 
-/* ------------------------------------------------------------------------------------------------------- the loop */
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 static void keeper_on_reload(struct keeper *keeper)
 {
@@ -278,7 +284,10 @@ static void keeper_poll(struct keeper *keeper)
     bool wait_for_turn = handing && keeper->wait_for_turn;
     struct pollfd fds[] = {
         {.fd = keeper->signal_fd, .events = POLLIN},
-        {.fd = keeper->socket, .events = wait_for_turn ? 0 : handing ? POLLOUT : POLLIN},
+        {.fd = keeper->socket,
+         .events = wait_for_turn ? 0
+                   : handing     ? POLLOUT
+                                 : POLLIN},
     };
     uint64_t now = clock_now_ns();
     uint64_t next = keeper->state == KEEPER_DOWN ? keeper_earlier(keeper->due, keeper->tick_due) : keeper->tick_due;

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The keeper: the process that is started. It holds what the broker must not lose, and sees to it that one runs.
  *
@@ -12,6 +10,7 @@
  * What is held also outlives the keeper, in an fd stash (fd_stash.h): the service manager stores it, or the program
  * that takes the keeper's place inherits it.
  */
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -52,32 +51,32 @@ struct keeper {
     bool inherited;                 /* the store may have more than listener and lock: never give up */
     void (*served)(void *userdata); /* called when the first broker serves, or NULL */
     void *userdata;
-    uint64_t tick_ms;               /* how often the broker is looked after */
-    uint64_t unresponsive_max_ms;   /* after that a broker that serves is killed */
+    uint64_t tick_ms;             /* how often the broker is looked after */
+    uint64_t unresponsive_max_ms; /* after that a broker that serves is killed */
 
-    uint64_t most;           /* the limit of open files */
+    uint64_t most; /* the limit of open files */
     enum keeper_state state;
     enum keeper_goal goal;
-    bool has_served;         /* any broker of this keeper */
-    bool use_previous;       /* the next broker is the program that ran before this one … */
-    bool runs_previous;      /* … the one that runs is */
+    bool has_served;    /* any broker of this keeper */
+    bool use_previous;  /* the next broker is the program that ran before this one … */
+    bool runs_previous; /* … the one that runs is */
     struct preflight preflight;
     int signal_fd;
-    int low_fd;              /* a broker's end of its socket while it is started; else a copy of signal_fd */
-    int socket;              /* to the broker; -1 if there is none, or all was read that it sent */
-    pid_t pid;               /* of the broker; 0 when it has ended, or left: the number may be reused soon */
-    siginfo_t ended;         /* how the broker ended */
-    bool has_zombies;        /* keeper_reap() has something to do */
-    size_t position;         /* in the store, while handing over */
-    bool wait_for_turn;      /* … too many descriptors of this user are in flight */
+    int low_fd;               /* a broker's end of its socket while it is started; else a copy of signal_fd */
+    int socket;               /* to the broker; -1 if there is none, or all was read that it sent */
+    pid_t pid;                /* of the broker; 0 when it has ended, or left: the number may be reused soon */
+    siginfo_t ended;          /* how the broker ended */
+    bool has_zombies;         /* keeper_reap() has something to do */
+    size_t position;          /* in the store, while handing over */
+    bool wait_for_turn;       /* … too many descriptors of this user are in flight */
     uint64_t unresponsive_ms; /* of the broker; while it shuts down, since it was told to */
-    uint64_t back_off_ms;    /* 0 after a broker that has served */
-    uint64_t due;            /* when the next broker is to be started */
+    uint64_t back_off_ms;     /* 0 after a broker that has served */
+    uint64_t due;             /* when the next broker is to be started */
     uint64_t tick_due;
     bool watchdog;
     bool over;
-    int status;              /* of the process, when it is over */
-    bool kept;               /* the service manager has what was held: the files of the socket must stay */
+    int status; /* of the process, when it is over */
+    bool kept;  /* the service manager has what was held: the files of the socket must stay */
 };
 
 /* `most` = the limit of open files, argv = the process's. 0 or a negative errno. */
@@ -87,7 +86,7 @@ void keeper_deinit(struct keeper *keeper);
 /* With listener and lock in the store: until a signal or the broker ends it. Returns the exit status. */
 int keeper_run(struct keeper *keeper);
 
-/* ---- between the files of this room ------------------------------------------------------------------------ */
+/* ---- between the files of this room ------------------------------------------------------------------------------ */
 
 /* child.c: the broker. */
 void keeper_start_broker(struct keeper *keeper);

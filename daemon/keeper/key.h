@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * What the keeper holds: descriptors, each under a key of its own. It does not know what they are.
  */
+#pragma once
 
 #include <stddef.h>
 #include <stdbool.h>
@@ -14,14 +13,14 @@ enum keeper_kind {
     KEEPER_LISTENER = 1, /* the listening socket */
     KEEPER_LOCK = 2,     /* the lock beside it; none if a service manager made the socket */
     KEEPER_LEDGER = 3,
-    KEEPER_WATCH = 4,    /* the inotify instance */
-    KEEPER_SESSION = 5,  /* pidfd, by the session's id */
-    KEEPER_BUFFER = 6,   /* T, by the buffer's id */
-    KEEPER_PROGRAM = 7,  /* the previous program */
-    KEEPER_FD_STASH = 8, /* 0 and 1: the ends of the socket pair in the service manager's store; see fd_stash.h */
-    KEEPER_FD_BUNDLE = 9, /* only inside an fd stash */
+    KEEPER_WATCH = 4,        /* the inotify instance */
+    KEEPER_SESSION = 5,      /* pidfd, by the session's id */
+    KEEPER_BUFFER = 6,       /* T, by the buffer's id */
+    KEEPER_PROGRAM = 7,      /* the previous program */
+    KEEPER_FD_STASH = 8,     /* 0 and 1: the ends of the socket pair in the service manager's store; see fd_stash.h */
+    KEEPER_FD_BUNDLE = 9,    /* only inside an fd stash */
     KEEPER_RELEASE_LOG = 10, /* by the session's id */
-    KEEPER_CONFIG = 11, /* the text of the last good configuration, see app/configuration.c */
+    KEEPER_CONFIG = 11,      /* the text of the last good configuration, see app/configuration.c */
 };
 
 struct keeper_key {
@@ -44,7 +43,7 @@ enum keeper_stop {
 struct inherited_fd {
     struct keeper_key key;
     int fd;
-    uint32_t nth; /* its place in the order in which they arrived, from 0 on */
+    uint32_t nth;     /* its place in the order in which they arrived, from 0 on */
     bool quarantined; /* the broker leaves it alone: its record is damaged */
 };
 

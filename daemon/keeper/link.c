@@ -20,7 +20,7 @@ struct keeper_link {
     int socket;
     bool gone; /* its end was seen */
     pid_t pid;
-    struct list asked;   /* of struct keeper_drop */
+    struct list asked; /* of struct keeper_drop */
     unsigned n_asked;
     struct list waiting; /* likewise, not asked for yet */
 };
@@ -57,7 +57,7 @@ pid_t keeper_pid(const struct keeper_link *link)
     return link ? link->pid : 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------- sending */
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* The keeper never waits for us, so there will be room; and a turn, when clients have received what is in flight. */
 static int link_send_packet(struct keeper_link *link, const struct packet *packet, const int *fds)
@@ -135,7 +135,7 @@ void keeper_link_send(struct keeper_link *link, enum packet_type type)
         (void)link_send_packet(link, &packet, NULL);
 }
 
-/* -------------------------------------------------------------------------------------------------- receiving */
+/* ---- receiving --------------------------------------------------------------------------------------------------- */
 
 static int link_receive(struct keeper_link *link, struct packet *packet, struct fdset *fds)
 {

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The broker's side of the keeper.
  *
@@ -10,6 +8,7 @@
  * Every function takes NULL for the link, and then does nothing and succeeds: tests of the rooms above have no keeper.
  * All of it is for the loop's thread.
  */
+#pragma once
 
 #include <errno.h>
 #include <stdint.h>
@@ -33,7 +32,7 @@ int keeper_link_new(struct keeper_link **ret, int socket);
 struct keeper_link *keeper_link_free(struct keeper_link *link);
 DEFINE_CLEANUP(struct keeper_link *, keeper_link_free);
 
-/* ---- at the start ----------------------------------------------------------------------------------------- */
+/* ---- at the start ------------------------------------------------------------------------------------------------ */
 
 /* Calls `count` with how many descriptors were held, and `take` with each, in no order. To be called first and once;
  * neither may use the link. 0 or a negative errno (-EPIPE: the keeper is gone, maybe after some of them). */
@@ -41,14 +40,13 @@ int keeper_link_receive(struct keeper_link *link, keeper_count_fn *count, keeper
 /* 0 without a link, or before it has said so. */
 pid_t keeper_pid(const struct keeper_link *link);
 
-/* ---- what is kept ----------------------------------------------------------------------------------------- */
+/* ---- what is kept ------------------------------------------------------------------------------------------------ */
 
 /* The keeper holds a copy of `fd` from now on, in place of what had this key. Waits while there is no room. 0 or a
  * negative errno: -EPIPE if the keeper is gone, which keeper_link_dispatch() reports, too. */
 int keeper_hold(struct keeper_link *link, enum keeper_kind kind, uint64_t id, int fd);
 /* The same for up to KEEPER_BATCH_MAX of them, all or nothing. */
-int keeper_hold_many(struct keeper_link *link, enum keeper_kind kind, unsigned n, const uint64_t *ids,
-                     const int *fds);
+int keeper_hold_many(struct keeper_link *link, enum keeper_kind kind, unsigned n, const uint64_t *ids, const int *fds);
 /* The keeper closes what has this key, if anything. */
 void keeper_drop(struct keeper_link *link, enum keeper_kind kind, uint64_t id);
 
@@ -63,14 +61,14 @@ struct keeper_drop {
 /* Any number may be under way: the link asks for as many as there is room for answers, and queues the rest. */
 void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t id, struct keeper_drop *drop);
 
-/* ---- in the loop ------------------------------------------------------------------------------------------ */
+/* ---- in the loop ------------------------------------------------------------------------------------------------- */
 
 struct keeper_link_events {
     /* Shut down, and free nothing: the next broker goes on, soon or, unless all is lost, with the next start. */
     void (*stop)(void *userdata, enum keeper_stop how);
     void (*upgrade_refused)(void *userdata, int error); /* a positive errno */
-    void (*reload)(void *userdata);   /* read the configuration again, then send RELOADED */
-    void (*orphaned)(void *userdata); /* the keeper is gone; called once */
+    void (*reload)(void *userdata);                     /* read the configuration again, then send RELOADED */
+    void (*orphaned)(void *userdata);                   /* the keeper is gone; called once */
 };
 
 /* Poll it for reading; -1 without a link. */

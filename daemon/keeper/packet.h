@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The one form of everything between keeper and broker, and in an fd stash: a type, and up to 64 keys, each with its
  * descriptor where the type says so.
@@ -8,6 +6,7 @@
  * Both ends are the same program, or an older and a newer one during an upgrade: the form stays, types are only added,
  * and a type that is not known is skipped.
  */
+#pragma once
 
 #include <stdint.h>
 
@@ -24,15 +23,15 @@ enum packet_type {
     PACKET_DROP,     /* to the keeper: close these */
     PACKET_DROP_ASK, /* the same, and answer DROPPED */
     PACKET_DROPPED,
-    PACKET_END,      /* to the broker: that was all; `value` is the keeper's pid */
-    PACKET_READY,    /* to the keeper: the broker serves */
-    PACKET_HEARTBEAT, /* … and is alive */
-    PACKET_STOP,     /* to the broker: shut down; `value` is an enum keeper_stop */
-    PACKET_RELOAD,   /* to the broker: read the configuration again … */
-    PACKET_RELOADED, /* … it was */
-    PACKET_UPGRADE,  /* to the keeper: start the installed program in place of the one that runs … */
+    PACKET_END,             /* to the broker: that was all; `value` is the keeper's pid */
+    PACKET_READY,           /* to the keeper: the broker serves */
+    PACKET_HEARTBEAT,       /* … and is alive */
+    PACKET_STOP,            /* to the broker: shut down; `value` is an enum keeper_stop */
+    PACKET_RELOAD,          /* to the broker: read the configuration again … */
+    PACKET_RELOADED,        /* … it was */
+    PACKET_UPGRADE,         /* to the keeper: start the installed program in place of the one that runs … */
     PACKET_UPGRADE_REFUSED, /* … it cannot be, `value` is the errno; else STOP is the answer */
-    PACKET_COUNT,    /* to the broker, first of all: `value` descriptors come */
+    PACKET_COUNT,           /* to the broker, first of all: `value` descriptors come */
     /* To the keeper, last of all: the broker has shut down and changes nothing any more. The next one need not wait for
      * its process, whose workers may be inside the kernel for long. */
     PACKET_LEFT,

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The keeper's service manager: it learns how things are, and keeps a few descriptors in its store, which come back
  * with the next start. Without a service manager all of it does nothing.
@@ -8,6 +6,7 @@
  * The store is slow with many descriptors and passes their names in one string, so it gets the ledger, the listening
  * socket, and the fd stash, in which everything else travels.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>

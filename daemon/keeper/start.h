@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * One program, three ways to run it: as the keeper, as its broker, and as a keeper that takes over an fd stash in the
  * same process. The latter two get a hidden option in front of the user's, which names descriptors.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>

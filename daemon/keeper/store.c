@@ -17,8 +17,8 @@ int store_init(struct store *store, uint64_t most)
 
     while (n_slots < 2 * most)
         n_slots *= 2;
-    slots = sys->mmap(NULL, n_slots * sizeof(store->slots[0]), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                      0);
+    slots =
+        sys->mmap(NULL, n_slots * sizeof(store->slots[0]), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (slots == MAP_FAILED)
         return -errno;
     *store = (struct store){.slots = slots, .n_slots = n_slots};

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The table of what the keeper holds: key -> descriptor.
  *
  * It is made once, with room for more than the process may ever have open, so putting something in cannot fail and
  * allocates nothing. Open addressing, at most half full; removing moves the followers up, so there are no tombstones.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -38,8 +38,8 @@ static int journal_set_capacity(struct journal *journal, uint64_t capacity)
         return -ENOSPC;
     if (sys->fallocate(journal->fd, 0, at, (off_t)more) < 0)
         return -errno;
-    if (sys->mmap(journal_base(journal) + journal->capacity, (size_t)more,
-                  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, journal->fd, at) == MAP_FAILED)
+    if (sys->mmap(journal_base(journal) + journal->capacity, (size_t)more, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_FIXED, journal->fd, at) == MAP_FAILED)
         return -errno;
     journal->capacity = capacity;
     return 0;

@@ -18,11 +18,11 @@
 #include <stdint.h>
 
 struct journal {
-    int fd; /* of the ledger, borrowed */
-    char *ledger; /* where that begins */
+    int fd;               /* of the ledger, borrowed */
+    char *ledger;         /* where that begins */
     uint64_t ledger_size; /* what may be logged of it */
-    uint64_t offset; /* of the journal in the file, and behind `ledger` */
-    uint64_t capacity; /* bytes that have memory */
+    uint64_t offset;      /* of the journal in the file, and behind `ledger` */
+    uint64_t capacity;    /* bytes that have memory */
     _Atomic uint64_t *used;
 };
 

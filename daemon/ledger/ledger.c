@@ -32,10 +32,10 @@ static_assert(LEDGER_EXTENTS_MAX % GROWTH == 0, "the last growth is a whole one"
 
 struct ledger {
     int fd;
-    char *base;                    /* RESERVED bytes of addresses */
-    struct ledger_header *header;  /* at base, once there is memory */
+    char *base;                   /* RESERVED bytes of addresses */
+    struct ledger_header *header; /* at base, once there is memory */
     struct journal journal;
-    uint32_t n_used;               /* extents that tables have taken, and the header's */
+    uint32_t n_used; /* extents that tables have taken, and the header's */
 };
 
 static const uint32_t record_sizes[RECORD_KINDS] = {
@@ -77,8 +77,8 @@ static int map_extents(struct ledger *ledger, uint32_t first, uint32_t n)
 
     if (sys->fallocate(ledger->fd, 0, offset, (off_t)length) < 0)
         return -errno;
-    if (sys->mmap(ledger->base + offset, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ledger->fd,
-                  offset) == MAP_FAILED)
+    if (sys->mmap(ledger->base + offset, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ledger->fd, offset) ==
+        MAP_FAILED)
         return -errno;
     return 0;
 }
@@ -268,7 +268,7 @@ uint64_t ledger_take_id(struct ledger *ledger)
     return ledger->header->next_id++;
 }
 
-/* ---- changes -------------------------------------------------------------------------------------------- */
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
 
 void ledger_log(struct ledger *ledger, const void *at, size_t size)
 {
@@ -296,7 +296,7 @@ struct ledger_executing *ledger_executing(struct ledger *ledger)
     return &ledger->header->executing;
 }
 
-/* ---- extents -------------------------------------------------------------------------------------------- */
+/* ---- extents ----------------------------------------------------------------------------------------------------- */
 
 int ledger_take_extent(struct ledger *ledger, enum record_kind kind, uint32_t *ret_extent, struct problem *problem)
 {

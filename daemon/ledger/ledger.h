@@ -27,8 +27,8 @@
 #include "base/problem.h"
 #include "ledger/records.h"
 
-#define LEDGER_MAGIC       UINT64_C(0x726764656c6d656d) /* "memledgr" */
-#define LEDGER_MAJOR       1
+#define LEDGER_MAGIC UINT64_C(0x726764656c6d656d) /* "memledgr" */
+#define LEDGER_MAJOR 1
 /* Set in a ledger once it needs them; a bit that a broker does not know means: do not touch. */
 #define LEDGER_FOREIGN     UINT64_C(1) /* of buffers some may be foreign, which are of no pool */
 #define LEDGER_STOCK       UINT64_C(2) /* of buffers some may be nobody's yet: they are charged to a pool's stock */
@@ -65,9 +65,9 @@ struct ledger_header {
     uint64_t arena_size;
 
     /* only growing */
-    uint64_t next_id; /* the next id to be given out; below it are those that were */
+    uint64_t next_id;   /* the next id to be given out; below it are those that were */
     uint32_t n_extents; /* that have pages, the first one included */
-    uint32_t starts; /* brokers that it has seen */
+    uint32_t starts;    /* brokers that it has seen */
 
     _Atomic uint64_t journal; /* bytes of the change in progress; 0 = none is */
     struct ledger_executing executing;
@@ -107,7 +107,7 @@ bool ledger_id_was_given(const struct ledger *ledger, uint64_t id);
 /* A fresh id, which is not taken back with a change. */
 uint64_t ledger_take_id(struct ledger *ledger);
 
-/* ---- changes -------------------------------------------------------------------------------------------- */
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
 
 /* Saves these bytes, to be put back if the change is not committed. Without memory for that the broker ends here, and
  * the next one takes the change back. */
@@ -134,7 +134,7 @@ static inline void ledger_executing_end(struct ledger_executing *slot)
 
 struct ledger_executing *ledger_executing(struct ledger *ledger);
 
-/* ---- for table.c ---------------------------------------------------------------------------------------- */
+/* ---- for table.c ------------------------------------------------------------------------------------------------- */
 
 /* An extent for records of this kind. 0 or NO_MEMORY. */
 int ledger_take_extent(struct ledger *ledger, enum record_kind kind, uint32_t *ret_extent, struct problem *problem);

@@ -54,7 +54,7 @@ struct session_record {
     uint32_t subscribed; /* EventKind bits */
     uint64_t start_time; /* of the process */
     uint64_t created_ms;
-    uint64_t lost_at; /* when its connection was lost; 0 = it has one, or lost it with a broker */
+    uint64_t lost_at;      /* when its connection was lost; 0 = it has one, or lost it with a broker */
     uint64_t acknowledged; /* no reply up to this sequence is needed again */
     uint32_t ended;        /* being taken apart */
     uint32_t unused;
@@ -65,12 +65,12 @@ struct session_record {
 struct buffer_record {
     struct record head;
     uint64_t charged_session; /* whose account pays, as a part of its user's; 0 or ended = the user's alone */
-    uint64_t size;  /* as asked for */
-    uint64_t bytes; /* as committed and charged */
-    uint64_t plan;  /* a plan record, or 0: all on `node` */
-    uint64_t inode;   /* 0 until there is memory */
-    uint64_t reservation; /* that the home address is in, or 0: it is the buffer's own */
-    uint64_t address;     /* home, or 0 */
+    uint64_t size;            /* as asked for */
+    uint64_t bytes;           /* as committed and charged */
+    uint64_t plan;            /* a plan record, or 0: all on `node` */
+    uint64_t inode;           /* 0 until there is memory */
+    uint64_t reservation;     /* that the home address is in, or 0: it is the buffer's own */
+    uint64_t address;         /* home, or 0 */
     uint64_t created_ms;
     uint64_t detached_ms; /* 0 unless detached */
     uint64_t huge_bytes;
@@ -81,7 +81,7 @@ struct buffer_record {
     uint32_t pid;
     int32_t watch; /* -1: not watched */
     uint16_t pool; /* number of a pool record */
-    uint8_t node; /* the first one */
+    uint8_t node;  /* the first one */
     uint8_t n_nodes;
     uint8_t placement;
     uint8_t state; /* enum buffer_state */
@@ -178,8 +178,8 @@ struct kept_record {
     uint32_t status;
     uint32_t size; /* of the reply's message */
     uint16_t method;
-    uint8_t n_fds;  /* that went with it */
-    uint8_t deaths; /* of brokers that were at work on it */
+    uint8_t n_fds;   /* that went with it */
+    uint8_t deaths;  /* of brokers that were at work on it */
     uint8_t working; /* on its memory, and not only waiting for room */
     uint8_t unused[3];
     uint8_t bytes[64];

@@ -238,15 +238,22 @@ void record_commit(const struct table *table, void *object)
     atomic_store_explicit(&record->state, RECORD_LIVE, memory_order_release);
 }
 
-/* ---- after another broker ------------------------------------------------------------------------------- */
+/* ---- after another broker ---------------------------------------------------------------------------------------- */
 
 static void table_quarantine(struct table *table, struct record *record, const char *why)
 {
     static const char *const kinds[RECORD_KINDS] = {
-        [RECORD_SESSION] = "session",         [RECORD_BUFFER] = "buffer",       [RECORD_PLAN] = "plan",
-        [RECORD_HOLD] = "hold",               [RECORD_TOKEN] = "token",         [RECORD_NAME] = "name",
-        [RECORD_RESERVATION] = "reservation", [RECORD_POOL] = "pool",           [RECORD_KEPT] = "reply",
-        [RECORD_KEPT_MORE] = "reply's rest",  [RECORD_ENDED_TOKEN] = "ended token",
+        [RECORD_SESSION] = "session",
+        [RECORD_BUFFER] = "buffer",
+        [RECORD_PLAN] = "plan",
+        [RECORD_HOLD] = "hold",
+        [RECORD_TOKEN] = "token",
+        [RECORD_NAME] = "name",
+        [RECORD_RESERVATION] = "reservation",
+        [RECORD_POOL] = "pool",
+        [RECORD_KEPT] = "reply",
+        [RECORD_KEPT_MORE] = "reply's rest",
+        [RECORD_ENDED_TOKEN] = "ended token",
     };
 
     if (record->state != RECORD_QUARANTINED)

@@ -57,11 +57,11 @@ struct table {
     uint32_t object_size;
     uint32_t per_extent;
     uint32_t n_extents;
-    uint32_t *extents; /* of the ledger */
-    char **objects;    /* one array for each extent */
-    uint64_t n_slots;  /* ever used */
-    uint64_t free;     /* 1 + the first free slot of them; 0 = none */
-    uint64_t count;    /* records that are not free */
+    uint32_t *extents;      /* of the ledger */
+    char **objects;         /* one array for each extent */
+    uint64_t n_slots;       /* ever used */
+    uint64_t free;          /* 1 + the first free slot of them; 0 = none */
+    uint64_t count;         /* records that are not free */
     uint64_t n_quarantined; /* besides */
     struct object_tree tree;
     table_audit_fn *audit; /* NULL: nobody adds up what its objects cost */

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * How many lines each user may cause: a fixed number in a window; the rest is counted.
  *
@@ -10,6 +8,7 @@
  *
  * These functions only decide; their caller gives them the time and writes the lines.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -30,7 +30,7 @@
 
 #define LINE_MAX_BYTES 1024
 /* The kernel's name of a program has 15 bytes; a quoted byte takes up to four. */
-#define PROGRAM_BYTES  (4 * 16 + 3)
+#define PROGRAM_BYTES (4 * 16 + 3)
 
 static enum log_level threshold = LOG_LEVEL_NOTICE;
 static bool to_journal;
@@ -41,10 +41,8 @@ static const struct {
     const char *word;
     int priority;
 } levels[] = {
-    [LOG_LEVEL_ERROR] = {"error", LOG_ERR},
-    [LOG_LEVEL_WARNING] = {"warning", LOG_WARNING},
-    [LOG_LEVEL_NOTICE] = {"notice", LOG_NOTICE},
-    [LOG_LEVEL_INFO] = {"info", LOG_INFO},
+    [LOG_LEVEL_ERROR] = {"error", LOG_ERR},      [LOG_LEVEL_WARNING] = {"warning", LOG_WARNING},
+    [LOG_LEVEL_NOTICE] = {"notice", LOG_NOTICE}, [LOG_LEVEL_INFO] = {"info", LOG_INFO},
     [LOG_LEVEL_DEBUG] = {"debug", LOG_DEBUG},
 };
 
@@ -104,8 +102,7 @@ void log_to_journal(void)
 static void write_text(enum log_level level, const char *message)
 {
     char line[LINE_MAX_BYTES + 32];
-    int length = snprintf(line, sizeof(line), "memoryd: %s%s%s\n",
-                          level < LOG_LEVEL_NOTICE ? levels[level].word : "",
+    int length = snprintf(line, sizeof(line), "memoryd: %s%s%s\n", level < LOG_LEVEL_NOTICE ? levels[level].word : "",
                           level < LOG_LEVEL_NOTICE ? ": " : "", message);
 
     if (length < 0)

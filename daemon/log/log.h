@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * The log, for the broker's operator.
  *
@@ -13,6 +11,7 @@
  *
  * Everything is for the loop's thread, except log_line(), which any thread may call.
  */
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>

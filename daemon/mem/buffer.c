@@ -68,7 +68,7 @@ void buffers_deinit(struct buffers *buffers)
 }
 
 static int buffer_new_plan(struct buffers *buffers, struct buffer_record *record, const struct plan *plan,
-                    struct problem *problem)
+                           struct problem *problem)
 {
     struct plan_object *object;
     struct plan_record *table;
@@ -95,7 +95,7 @@ static int buffer_new_plan(struct buffers *buffers, struct buffer_record *record
 }
 
 static int buffer_take_home(struct buffers *buffers, struct buffer *buffer, const struct memory_spec *spec,
-                     struct problem *problem)
+                            struct problem *problem)
 {
     const struct pool *pool = buffer_pool(buffers, buffer);
     uint64_t alignment = spec->alignment > pool->granule ? spec->alignment : pool->granule;
@@ -255,7 +255,7 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer)
     return NULL;
 }
 
-/* ---- as it lives ---------------------------------------------------------------------------------------- */
+/* ---- as it lives ------------------------------------------------------------------------------------------------- */
 
 int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, const struct handle_identity *identity,
                       uint64_t huge_bytes, bool verified)

@@ -64,9 +64,9 @@ enum buffer_flag {
     BUFFER_STRICT = 1 << 30,     /* its plan is */
 };
 
-#define BUFFER_FLAGS_ALL                                                                                     \
-    (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS | BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY | BUFFER_LAZY |   \
-     BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_FOREIGN | BUFFER_AHEAD | BUFFER_IN_HAND | BUFFER_WAS_CACHED |    \
+#define BUFFER_FLAGS_ALL                                                                                      \
+    (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS | BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY | BUFFER_LAZY | \
+     BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_FOREIGN | BUFFER_AHEAD | BUFFER_IN_HAND | BUFFER_WAS_CACHED | \
      BUFFER_STRICT)
 #define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x0fffffff)
 
@@ -74,8 +74,8 @@ enum buffer_flag {
 enum buffer_exit {
     BUFFER_EXIT_NONE,
     BUFFER_EXIT_TEARDOWN, /* broker/lifecycle.c: its tokens go, or the kernel is asked who has it */
-    BUFFER_EXIT_QUEUED,  /* broker/closing.c: its memory goes at the next commit */
-    BUFFER_EXIT_CLOSING, /* … and is on its way back */
+    BUFFER_EXIT_QUEUED,   /* broker/closing.c: its memory goes at the next commit */
+    BUFFER_EXIT_CLOSING,  /* … and is on its way back */
 };
 
 struct buffer;
@@ -111,8 +111,8 @@ struct buffer {
         struct teardown *teardown;
         struct buffer *next;
         struct closing *closing;
-    } exit; /* of exit_phase */
-    int fd; /* T, owned; -1 without */
+    } exit;                  /* of exit_phase */
+    int fd;                  /* T, owned; -1 without */
     uint32_t pins : 28;      /* operations in progress that need it */
     uint32_t exit_phase : 4; /* enum buffer_exit */
     uint32_t n_holds;
@@ -145,12 +145,12 @@ struct buffer *buffer_free(struct buffers *buffers, struct buffer *buffer);
 
 /* What a later broker finds out about one. */
 struct buffer_found {
-    struct account *account; /* who pays, NULL if it is nobody's … */
-    uint64_t session;        /* … if it is a session that lives */
-    int *fd;                 /* what the keeper has for it, to be taken; NULL = nothing */
+    struct account *account;          /* who pays, NULL if it is nobody's … */
+    uint64_t session;                 /* … if it is a session that lives */
+    int *fd;                          /* what the keeper has for it, to be taken; NULL = nothing */
     const struct handle_probe *probe; /* what was seen of that already, or NULL */
-    uid_t owner;             /* of all memory: the broker's own */
-    struct buffer *near;     /* one that was recovered before, the last one best; or NULL */
+    uid_t owner;                      /* of all memory: the broker's own */
+    struct buffer *near;              /* one that was recovered before, the last one best; or NULL */
 };
 
 /* Makes a buffer of its record again (table.h), charged, with its home and its memory. The plans must be recovered by

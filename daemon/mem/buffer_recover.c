@@ -22,11 +22,9 @@ static bool is_record_sound(const struct buffer_record *record, const struct poo
     return record->state >= BUFFER_LIVE && record->state <= BUFFER_STOCK && record->size && record->inode &&
            record->bytes >= record->size && record->bytes <= CHARGE_MAX && record->bytes % pool->granule == 0 &&
            record->granule_shift < 64 && UINT64_C(1) << record->granule_shift == pool->granule &&
-           record->pages == pool->pages &&
-           !(record->flags & ~(uint32_t)BUFFER_FLAGS_ALL) && record->watch >= -1 &&
-           record->placement > PLACEMENT_POOL &&
-           record->placement <= PLACEMENT_LOCAL && record->n_nodes && record->n_nodes <= TOPOLOGY_NODES_MAX &&
-           record->node < TOPOLOGY_NODES_MAX;
+           record->pages == pool->pages && !(record->flags & ~(uint32_t)BUFFER_FLAGS_ALL) && record->watch >= -1 &&
+           record->placement > PLACEMENT_POOL && record->placement <= PLACEMENT_LOCAL && record->n_nodes &&
+           record->n_nodes <= TOPOLOGY_NODES_MAX && record->node < TOPOLOGY_NODES_MAX;
 }
 
 /* The owner fits the state, and an unowned buffer has nothing that only a user can have given it. */
@@ -50,8 +48,7 @@ static bool is_foreign_sound(const struct buffer_record *record)
            !record->reservation && !record->n_nodes;
 }
 
-static bool is_plan_sound(const struct buffers *buffers, const struct buffer_record *record,
-                          struct plan_object **ret)
+static bool is_plan_sound(const struct buffers *buffers, const struct buffer_record *record, struct plan_object **ret)
 {
     struct plan_object *plan = record->plan ? table_find(&buffers->plans, record->plan) : NULL;
     uint64_t bytes = 0;
@@ -164,8 +161,7 @@ static bool is_recoverable(const struct buffers *buffers, const struct buffer *b
 
     if (buffer_is_foreign(buffer))
         return is_foreign_sound(record);
-    return pool && is_record_sound(record, pool) && is_owner_sound(record) &&
-           is_plan_sound(buffers, record, ret_plan);
+    return pool && is_record_sound(record, pool) && is_owner_sound(record) && is_plan_sound(buffers, record, ret_plan);
 }
 
 /* Its home and its memory; neither if one of them is missing. */

@@ -57,7 +57,7 @@ static bool has_place(struct pool *pool, const struct memory_spec *spec, uint64_
 }
 
 static void add_reserved(struct pools *pools, const struct memory_spec *spec, uint32_t n, const uint64_t *sizes,
-                          struct pool *ordinary, struct pool_choice *ret)
+                         struct pool *ordinary, struct pool_choice *ret)
 {
     const struct topology *topology = pools->topology;
     struct memory_spec huge = *spec;
@@ -83,8 +83,7 @@ static bool are_worth_transparent(const struct pools *pools, const struct memory
         if (sizes[i] < page)
             return false;
     /* none fits into a part that is less, and the pages of one are not cut for the next */
-    return page && (spec->placement != PLACEMENT_INTERLEAVE ||
-                    (spec->part_size && is_aligned(spec->part_size, page)));
+    return page && (spec->placement != PLACEMENT_INTERLEAVE || (spec->part_size && is_aligned(spec->part_size, page)));
 }
 
 int pools_choose(struct pools *pools, const struct memory_spec *spec, uint32_t n, const uint64_t *sizes,

@@ -204,9 +204,8 @@ static int commit_trim(struct commit *commit, int t)
         return 0;
     if (sys->fstat(t, &st) < 0)
         return commit_refuse_errno(commit, "to measure a buffer");
-    if ((uint64_t)st.st_blocks * 512 > bytes &&
-        sys->fallocate(t, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)bytes,
-                       (off_t)(align_up(bytes, thp) - bytes)) < 0)
+    if ((uint64_t)st.st_blocks * 512 > bytes && sys->fallocate(t, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                                               (off_t)bytes, (off_t)(align_up(bytes, thp) - bytes)) < 0)
         return commit_refuse_errno(commit, "to trim a buffer");
     return 0;
 }

@@ -35,18 +35,18 @@
 struct commit {
     /* in */
     const struct topology *topology;
-    char label[32]; /* what /proc/PID/maps shows, after "memfd:" */
+    char label[32];   /* what /proc/PID/maps shows, after "memfd:" */
     struct plan plan; /* brief.bytes is the size, a multiple of the granule */
     enum pages pages; /* not ANY */
     uint64_t page_size;
     bool lazy;
     bool publishable;
-    bool clear; /* base pages too, which takes more than twice as long as allocating them; huge ones always are */
+    bool clear;       /* base pages too, which takes more than twice as long as allocating them; huge ones always are */
     unsigned threads; /* how many may work at all large ones together, as far as that is faster; 0: only the caller */
     atomic_bool cancel; /* set by the loop, read by the worker */
 
     /* out; descriptor, identity and figures only if status is 0 */
-    int status;  /* 0, NO_MEMORY, MISPLACED, NO_DESCRIPTORS, NOT_SUPPORTED, TIMED_OUT (cancelled) */
+    int status; /* 0, NO_MEMORY, MISPLACED, NO_DESCRIPTORS, NOT_SUPPORTED, TIMED_OUT (cancelled) */
     struct problem problem;
     int fd; /* T; else -1 */
     struct handle_identity identity;

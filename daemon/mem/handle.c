@@ -38,8 +38,7 @@ int handle_reopen(int t, bool writable, int *ret_fd, struct problem *problem)
     case ENOENT:
         return refuse(problem, STATUS_NOT_SUPPORTED, "memoryd needs /proc to be mounted");
     default:
-        return refuse(problem, STATUS_NOT_SUPPORTED, "a buffer could not be opened again: %s",
-                      strerror(errno));
+        return refuse(problem, STATUS_NOT_SUPPORTED, "a buffer could not be opened again: %s", strerror(errno));
     }
 }
 
@@ -71,8 +70,7 @@ int handle_sole(int t, bool *ret_sole, struct problem *problem)
         *ret_sole = false;
         return 0;
     }
-    return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel gives no lease on this buffer: %s",
-                  strerror(errno));
+    return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel gives no lease on this buffer: %s", strerror(errno));
 }
 
 int handle_publish(int t, bool future_only, struct problem *problem)
@@ -95,16 +93,14 @@ int handle_publish(int t, bool future_only, struct problem *problem)
     return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel does not seal this buffer: %s", strerror(errno));
 }
 
-int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *cancel,
-                   struct problem *problem)
+int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *cancel, struct problem *problem)
 {
     uint64_t most = DISCARD_SLICE;
     struct stat st;
     uint64_t end;
 
     if (sys->fstat(t, &st) < 0)
-        return refuse(problem, STATUS_NOT_SUPPORTED, "the buffer cannot be asked for its size: %s",
-                      strerror(errno));
+        return refuse(problem, STATUS_NOT_SUPPORTED, "the buffer cannot be asked for its size: %s", strerror(errno));
     /* part of a huge page is not given back */
     if ((uint64_t)st.st_blksize > most)
         most = (uint64_t)st.st_blksize;

@@ -45,8 +45,7 @@ int handle_publish(int t, bool future_only, struct problem *problem);
 
 /* Slow: gives the pages of a range back, in slices; length 0 = to the end. The rest stays if *cancel becomes true (may
  * be NULL). 0, PUBLISHED, NOT_SUPPORTED, TIMED_OUT (cancelled). */
-int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *cancel,
-                   struct problem *problem);
+int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *cancel, struct problem *problem);
 
 /* 0 or a negative errno. */
 int handle_identity(int t, struct handle_identity *ret);

@@ -29,8 +29,7 @@ static int compare_keys(const struct name_key *a, const struct name_key *b)
 
 static struct name_key name_key_of(const struct name *name)
 {
-    return (struct name_key){
-        .uid = name->record->uid, .path = name->record->path, .length = name->record->length};
+    return (struct name_key){.uid = name->record->uid, .path = name->record->path, .length = name->record->length};
 }
 
 static int compare_names(const struct name *a, const struct name *b)
@@ -189,12 +188,11 @@ static bool is_name_sound(const struct name_record *record)
 {
     return record->length <= MEMORYD_NAME_MAX && strnlen(record->path, sizeof(record->path)) == record->length &&
            !check_path(record->path, record->length, NULL) && record->uid != (uid_t)-1 &&
-           record->policy <= NAME_KEEP_FOR &&
-           !((record->group_rights | record->other_rights) & ~(uint32_t)RIGHTS_ALL);
+           record->policy <= NAME_KEEP_FOR && !((record->group_rights | record->other_rights) & ~(uint32_t)RIGHTS_ALL);
 }
 
-enum table_verdict name_recover(struct names *names, struct name *name, struct buffer *buffer,
-                                struct account *account, struct list *in_session, const char **why)
+enum table_verdict name_recover(struct names *names, struct name *name, struct buffer *buffer, struct account *account,
+                                struct list *in_session, const char **why)
 {
     const struct name_record *record = name->record;
 

@@ -85,8 +85,8 @@ void names_deinit(struct names *names);
 int name_new(struct names *names, const struct name_new_args *args, struct name **ret, struct problem *problem);
 /* Makes a name of its record again (table.h). `buffer` is NULL if it is gone, `in_session` if its binder's session
  * is. */
-enum table_verdict name_recover(struct names *names, struct name *name, struct buffer *buffer,
-                                struct account *account, struct list *in_session, const char **why);
+enum table_verdict name_recover(struct names *names, struct name *name, struct buffer *buffer, struct account *account,
+                                struct list *in_session, const char **why);
 struct name *name_free(struct name *name);
 DEFINE_CLEANUP(struct name *, name_free);
 /* Its binder's session has ended. */

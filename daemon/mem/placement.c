@@ -56,8 +56,8 @@ static int plan_in_order(struct plan *plan, const struct plan_request *request, 
 }
 
 /* Do the shares that the request fixes fit? */
-static int plan_check_shares(const struct plan *plan, const struct plan_request *request,
-                      const uint64_t *available, struct problem *problem)
+static int plan_check_shares(const struct plan *plan, const struct plan_request *request, const uint64_t *available,
+                             struct problem *problem)
 {
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++) {
         uint32_t node = plan->nodes.node[i];
@@ -71,11 +71,11 @@ static int plan_check_shares(const struct plan *plan, const struct plan_request 
     return 0;
 }
 
-static int plan_interleave(struct plan *plan, const struct plan_request *request,
-                           const uint64_t *available, struct problem *problem)
+static int plan_interleave(struct plan *plan, const struct plan_request *request, const uint64_t *available,
+                           struct problem *problem)
 {
-    uint64_t smallest = align_up(request->bytes / PLAN_PARTS_MAX + (request->bytes % PLAN_PARTS_MAX != 0),
-                                 request->granule);
+    uint64_t smallest =
+        align_up(request->bytes / PLAN_PARTS_MAX + (request->bytes % PLAN_PARTS_MAX != 0), request->granule);
     uint64_t part = request->part_size;
     uint64_t parts;
     uint64_t last;
@@ -84,8 +84,8 @@ static int plan_interleave(struct plan *plan, const struct plan_request *request
         part = smallest;
     if (part % request->granule)
         return refuse(problem, STATUS_INVALID_ARGUMENT,
-                      "a part size of %llu bytes; it must be a multiple of the granule, %llu",
-                      (unsigned long long)part, (unsigned long long)request->granule);
+                      "a part size of %llu bytes; it must be a multiple of the granule, %llu", (unsigned long long)part,
+                      (unsigned long long)request->granule);
     if (part < smallest)
         return refuse(problem, STATUS_INVALID_ARGUMENT,
                       "parts of %llu bytes would be more than %d parts; make them at least %llu bytes, or 0 "
@@ -125,14 +125,13 @@ static int plan_split(struct plan *plan, const struct plan_request *request, con
     return plan_check_shares(plan, request, available, problem);
 }
 
-int plan_make(struct plan *ret, const struct plan_request *request,
-              const uint64_t available[static TOPOLOGY_NODES_MAX], struct problem *problem)
+int plan_make(struct plan *ret, const struct plan_request *request, const uint64_t available[static TOPOLOGY_NODES_MAX],
+              struct problem *problem)
 {
     struct plan plan;
     int r = STATUS_INVALID_ARGUMENT;
 
-    assert(request->bytes && is_power_of_two(request->granule) &&
-           !(request->bytes % request->granule));
+    assert(request->bytes && is_power_of_two(request->granule) && !(request->bytes % request->granule));
     assert(request->n_nodes && request->n_nodes <= TOPOLOGY_NODES_MAX);
     memset(&plan, 0, sizeof(plan));
     plan.brief.bytes = request->bytes;

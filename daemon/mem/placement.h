@@ -76,8 +76,8 @@ struct plan_request {
  *     SPLIT       contiguous parts in the order of the nodes, as large as the weights say
  * 0; POOL_FULL if it does not fit; INVALID_ARGUMENT for parts or weights that make no sense.
  */
-int plan_make(struct plan *ret, const struct plan_request *request,
-              const uint64_t available[static TOPOLOGY_NODES_MAX], struct problem *problem);
+int plan_make(struct plan *ret, const struct plan_request *request, const uint64_t available[static TOPOLOGY_NODES_MAX],
+              struct problem *problem);
 
 /* The node of the byte at `offset`, and in *ret_run, if wanted, how many bytes from there on it
  * has. */

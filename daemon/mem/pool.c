@@ -125,8 +125,8 @@ static void order_nodes(struct plan_request *plan, uint32_t n_named, const struc
     sort_by_distance(topology, from, plan->n_nodes - n_named, plan->nodes + n_named);
 }
 
-static int choose_nodes(struct plan_request *plan, const struct pool *pool,
-                        const struct memory_spec *spec, struct problem *problem)
+static int choose_nodes(struct plan_request *plan, const struct pool *pool, const struct memory_spec *spec,
+                        struct problem *problem)
 {
     bool preference = plan->placement == PLACEMENT_PREFERRED || plan->placement == PLACEMENT_LOCAL;
     uint32_t n_named;
@@ -140,8 +140,7 @@ static int choose_nodes(struct plan_request *plan, const struct pool *pool,
             plan->nodes[plan->n_nodes++] = node;
         } else if (plan->placement != PLACEMENT_LOCAL) {
             return refuse(problem, STATUS_NO_SUCH_NODE,
-                          "pool %s has no memory of node %u; name another pool or another node",
-                          pool->name, node);
+                          "pool %s has no memory of node %u; name another pool or another node", pool->name, node);
         }
     }
     n_named = plan->n_nodes;
@@ -151,8 +150,8 @@ static int choose_nodes(struct plan_request *plan, const struct pool *pool,
     return 0;
 }
 
-static int choose_weights(struct plan_request *plan, const struct pool *pool,
-                          const struct memory_spec *spec, struct problem *problem)
+static int choose_weights(struct plan_request *plan, const struct pool *pool, const struct memory_spec *spec,
+                          struct problem *problem)
 {
     uint64_t sum = 0;
 
@@ -164,8 +163,8 @@ static int choose_weights(struct plan_request *plan, const struct pool *pool,
         return 0;
     }
     if (spec->n_weights != plan->n_nodes)
-        return refuse(problem, STATUS_INVALID_ARGUMENT, "%u weights for %u nodes; give one a node",
-                      spec->n_weights, plan->n_nodes);
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "%u weights for %u nodes; give one a node", spec->n_weights,
+                      plan->n_nodes);
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
         plan->weights[i] = spec->weights[i];
         sum += spec->weights[i];
@@ -215,7 +214,7 @@ static int pool_refuse_full(const struct pool *pool, uint64_t bytes, struct prob
 }
 
 static int pool_fill_request(struct plan_request *plan, const struct pool *pool, const struct memory_spec *spec,
-                  uint64_t size, struct problem *problem)
+                             uint64_t size, struct problem *problem)
 {
     int r;
 
@@ -255,8 +254,7 @@ int pool_plan(struct pool *pool, const struct memory_spec *spec, uint64_t size, 
     return refuse(problem, STATUS_TOO_BIG,
                   "%llu bytes placed like this are more than pool %s could ever hold (its capacity is "
                   "%llu bytes); ask for less, or for more nodes",
-                  (unsigned long long)plan.bytes, pool->name,
-                  (unsigned long long)pool_capacity(pool));
+                  (unsigned long long)plan.bytes, pool->name, (unsigned long long)pool_capacity(pool));
 }
 
 uint32_t pool_remoteness(struct pool *pool, const struct memory_spec *spec, const struct plan *plan)

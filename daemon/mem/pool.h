@@ -30,7 +30,7 @@
 #include "sys/numa.h"
 
 #define POOL_NAME_MAX 63
-#define POOLS_MAX 1024
+#define POOLS_MAX     1024
 
 /* Bytes, or if `percent` is not 0, that much of the memory it is about; both 0 = not set. */
 struct pool_capacity {
@@ -45,18 +45,18 @@ struct pool_config {
     struct pool_capacity stock;    /* the most that is kept warm, or percent of its capacity; not set = none */
     uint32_t n_nodes;              /* 0 = all that have memory of this kind */
     uint32_t nodes[TOPOLOGY_NODES_MAX];
-    enum pages pages;              /* ANY = BASE */
-    uint64_t page_size;            /* of HUGETLB; 0 = the default huge page */
-    enum placement placement;      /* POOL = BIND with one node, LOCAL with several */
+    enum pages pages;         /* ANY = BASE */
+    uint64_t page_size;       /* of HUGETLB; 0 = the default huge page */
+    enum placement placement; /* POOL = BIND with one node, LOCAL with several */
     uint64_t part_size;
-    uint32_t n_weights;            /* 0 or n_nodes */
+    uint32_t n_weights; /* 0 or n_nodes */
     uint32_t weights[TOPOLOGY_NODES_MAX];
     bool lazy;
 };
 
 struct pools_config {
-    struct pool_capacity capacity; /* of every node, for base pages and THP; not set = 50 % */
-    bool base_pages; /* a request that does not name pages gets base pages, however large it is */
+    struct pool_capacity capacity;   /* of every node, for base pages and THP; not set = 50 % */
+    bool base_pages;                 /* a request that does not name pages gets base pages, however large it is */
     struct pool_capacity stock;      /* of the pools that are not declared, as theirs */
     struct pool_capacity huge_stock; /* likewise, of those of hugetlb pages */
     const struct pool_config *pools;
@@ -87,11 +87,11 @@ struct pool {
     uint32_t n_nodes;
     uint32_t nodes[TOPOLOGY_NODES_MAX];
     bool lazy;
-    bool declared;    /* by the configuration, not made by itself */
-    uint32_t budget_index;   /* which of a node's budgets: 0 for base pages and THP, else 1 + index of the size */
-    uint64_t cap;     /* UINT64_MAX: none of its own */
-    struct tally bytes;   /* the sum of its buffers' bytes, … */
-    struct tally buffers; /* … and how many they are */
+    bool declared;         /* by the configuration, not made by itself */
+    uint32_t budget_index; /* which of a node's budgets: 0 for base pages and THP, else 1 + index of the size */
+    uint64_t cap;          /* UINT64_MAX: none of its own */
+    struct tally bytes;    /* the sum of its buffers' bytes, … */
+    struct tally buffers;  /* … and how many they are */
     struct pool_capacity most_stock;
 };
 
@@ -114,8 +114,8 @@ struct memory_spec {
 
 /* `topology` is borrowed. 0; a status if the configuration cannot be met, with the reason;
  * negative errno. */
-int pools_new(struct pools **ret, const struct topology *topology,
-              const struct pools_config *config, struct problem *problem);
+int pools_new(struct pools **ret, const struct topology *topology, const struct pools_config *config,
+              struct problem *problem);
 struct pools *pools_free(struct pools *pools);
 DEFINE_CLEANUP(struct pools *, pools_free);
 
@@ -125,7 +125,7 @@ uint32_t pools_count(const struct pools *pools);
 struct pool *pools_get(struct pools *pools, uint32_t index);
 struct pool *pools_by_name(struct pools *pools, const char *name);
 
-/* ---- in the ledger: pool_record.c ------------------------------------------------------------------------ */
+/* ---- in the ledger: pool_record.c -------------------------------------------------------------------------------- */
 
 /* Gives each pool the number of its record or a fresh one, and adds those that are only in records as retired ones.
  * Must be called before any pool is charged; until then numbers are indexes. 0 or a negative errno. */
@@ -144,8 +144,7 @@ struct pool *pools_numbered(const struct pools *pools, uint32_t number);
  * the one node that it names, or all nodes if it names none, several or only a preference. NO_SUCH_POOL, NO_SUCH_NODE,
  * INVALID_ARGUMENT (the request contradicts the pool it names).
  */
-int pools_find(struct pools *pools, const struct memory_spec *spec, struct pool **ret,
-               struct problem *problem);
+int pools_find(struct pools *pools, const struct memory_spec *spec, struct pool **ret, struct problem *problem);
 
 /*
  * The pools that n buffers of these sizes may come from, the best first, the last always. If the request says neither

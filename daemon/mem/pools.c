@@ -66,9 +66,8 @@ void pools_refresh(struct pools *pools)
     for (uint32_t h = 0; h < topology->n_huge; h++)
         for (uint32_t i = 0; i < topology->n_nodes; i++) {
             uint32_t number = topology->nodes[i].number;
-            uint64_t pages = topology->nodes[i].total
-                                 ? topology_huge_pages(topology, number, topology->huge_sizes[h])
-                                 : 0;
+            uint64_t pages =
+                topology->nodes[i].total ? topology_huge_pages(topology, number, topology->huge_sizes[h]) : 0;
 
             pools->budgets[1 + h][number].capacity = pages * topology->huge_sizes[h];
         }
@@ -214,8 +213,7 @@ static int set_placement(struct pool *pool, const struct pool_config *config, st
     return sum ? 0 : config_refuse(problem, config, "all weights are 0");
 }
 
-static int add_declared(struct pools *pools, const struct pool_config *config,
-                        struct problem *problem)
+static int add_declared(struct pools *pools, const struct pool_config *config, struct problem *problem)
 {
     struct pool *pool = pools_fresh(pools);
     int r;
@@ -263,8 +261,8 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
     int r;
 
     if (config->n_pools > POOLS_MAX)
-        return refuse(problem, STATUS_INVALID_ARGUMENT, "%zu pools; at most %d can be declared",
-                      config->n_pools, POOLS_MAX);
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "%zu pools; at most %d can be declared", config->n_pools,
+                      POOLS_MAX);
     if (config->capacity.percent > 100)
         return refuse(problem, STATUS_INVALID_ARGUMENT,
                       "a capacity of %u %% of each node's memory; at most 100 %% can be given out",
@@ -325,26 +323,24 @@ const struct budget *pools_node_budget(const struct pools *pools, uint32_t node)
     return node < TOPOLOGY_NODES_MAX ? &pools->budgets[0][node] : NULL;
 }
 
-static int find_named(struct pools *pools, const struct memory_spec *spec, struct pool **ret,
-                      struct problem *problem)
+static int find_named(struct pools *pools, const struct memory_spec *spec, struct pool **ret, struct problem *problem)
 {
     struct pool *pool = pools_by_name(pools, spec->pool);
 
     if (!pool)
         return refuse(problem, STATUS_NO_SUCH_POOL,
-                      "no pool is called \"%.*s\"; `memctl pools` lists the pools there are",
-                      POOL_NAME_MAX, spec->pool);
+                      "no pool is called \"%.*s\"; `memctl pools` lists the pools there are", POOL_NAME_MAX,
+                      spec->pool);
     if ((spec->pages != PAGES_ANY && spec->pages != pool->pages) ||
         (spec->page_size && spec->page_size != pool->page_size))
         return refuse(problem, STATUS_INVALID_ARGUMENT,
-                      "pool %s has pages of another kind or size (%s); leave that out or name another pool",
-                      pool->name, size_text(pool->page_size).text);
+                      "pool %s has pages of another kind or size (%s); leave that out or name another pool", pool->name,
+                      size_text(pool->page_size).text);
     *ret = pool;
     return 0;
 }
 
-static int no_such_pages(const struct pools *pools, enum pages pages, uint64_t size,
-                         struct problem *problem)
+static int no_such_pages(const struct pools *pools, enum pages pages, uint64_t size, struct problem *problem)
 {
     if (pages == PAGES_THP)
         return refuse(problem, STATUS_NO_SUCH_POOL,
@@ -355,8 +351,7 @@ static int no_such_pages(const struct pools *pools, enum pages pages, uint64_t s
                       "no %s huge pages were reserved or allowed when memoryd started; ask for base pages, or let an "
                       "administrator set nr_hugepages or nr_overcommit_hugepages and restart memoryd",
                       size_text(size).text);
-    return refuse(problem, STATUS_NO_SUCH_POOL, "this machine has no pages of %llu bytes",
-                  (unsigned long long)size);
+    return refuse(problem, STATUS_NO_SUCH_POOL, "this machine has no pages of %llu bytes", (unsigned long long)size);
 }
 
 /* The node that a thread runs on may well be one without memory. */
@@ -390,11 +385,9 @@ static struct pool *find_like(struct pools *pools, const struct pool *wanted, co
     return found;
 }
 
-int pools_find(struct pools *pools, const struct memory_spec *spec, struct pool **ret,
-               struct problem *problem)
+int pools_find(struct pools *pools, const struct memory_spec *spec, struct pool **ret, struct problem *problem)
 {
-    bool is_own = spec->n_nodes == 1 &&
-                  (spec->placement == PLACEMENT_POOL || spec->placement == PLACEMENT_BIND);
+    bool is_own = spec->n_nodes == 1 && (spec->placement == PLACEMENT_POOL || spec->placement == PLACEMENT_BIND);
     const uint32_t *own_node = is_own ? spec->nodes : NULL;
     struct pool wanted = {.pools = pools};
     enum pages pages = spec->pages;

@@ -20,7 +20,7 @@ struct pools {
     uint32_t n_numbers;
     struct pool **retired;
     uint32_t n_retired;
-    uint32_t n_pools; /* the others */
+    uint32_t n_pools;   /* the others */
     bool pages_by_size; /* of whoever does not name any */
     uint64_t refreshed; /* when it was last asked how many huge pages there may be */
     struct pool pools[];

@@ -45,8 +45,7 @@ int commit_refuse_errno(struct commit *commit, const char *what)
     case ENOENT:
         return refuse(&commit->problem, STATUS_NOT_SUPPORTED, "memoryd needs /proc to be mounted");
     default:
-        return refuse(&commit->problem, STATUS_NOT_SUPPORTED, "the kernel refused %s: %s", what,
-                      strerror(error));
+        return refuse(&commit->problem, STATUS_NOT_SUPPORTED, "the kernel refused %s: %s", what, strerror(error));
     }
 }
 
@@ -193,8 +192,7 @@ int slice_verify(struct commit *commit, int fd, const struct slice *slice)
 
     for (int try = 0; try < VERIFY_TRIES && seen < 0; try++) {
         /* a mapping that was not touched says nothing: the kernel touches it here */
-        char *map = sys->mmap(NULL, slice->length, PROT_READ, MAP_SHARED | MAP_POPULATE, fd,
-                              (off_t)slice->offset);
+        char *map = sys->mmap(NULL, slice->length, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, (off_t)slice->offset);
 
         if (map == MAP_FAILED)
             return commit_refuse_errno(commit, "a mapping");

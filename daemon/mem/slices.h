@@ -49,7 +49,7 @@ int slices_place(struct commit *commit, int fd);
  */
 int commit_thp(struct commit *commit, int t, uint64_t *huge);
 
-/* ---- for each of these -------------------------------------------------------------------------------------- */
+/* ---- for each of these ------------------------------------------------------------------------------------------- */
 
 int commit_policy_mode(const struct commit *commit);
 void node_mask(unsigned long mask[SYS_NODE_MASK_WORDS], uint32_t node);

@@ -33,10 +33,10 @@ struct pool;
 #define STOCK_ASKS    2
 #define STOCK_ASKS_NS UINT64_C(60000000000)
 /* The first target. */
-#define STOCK_FIRST     4
+#define STOCK_FIRST 4
 /* The burst is over when nobody asked for so long. */
-#define STOCK_IDLE_GAP_NS   UINT64_C(1000000)
-#define STOCK_PERIOD_NS UINT64_C(10000000000)
+#define STOCK_IDLE_GAP_NS UINT64_C(1000000)
+#define STOCK_PERIOD_NS   UINT64_C(10000000000)
 
 struct stock_key {
     struct pool *pool;
@@ -54,12 +54,12 @@ struct stock_item {
 
 struct stock_bin {
     struct stock_key key; /* bytes 0: the bin is free */
-    uint64_t asked_at;      /* the last time */
-    uint64_t first_asked;   /* of `asks`, by which it is seen whether it is worth a target */
-    uint64_t period;        /* when it began */
+    uint64_t asked_at;    /* the last time */
+    uint64_t first_asked; /* of `asks`, by which it is seen whether it is worth a target */
+    uint64_t period;      /* when it began */
     uint32_t asks;
     uint32_t target;
-    uint32_t least; /* that were there in this period */
+    uint32_t least;  /* that were there in this period */
     uint32_t coming; /* being made */
     uint32_t n;
     uint8_t fd_asks; /* 0-3: do those who take one want a descriptor? */

@@ -162,7 +162,7 @@ struct token *token_free(struct token *token)
     return NULL;
 }
 
-/* ---- what ended ----------------------------------------------------------------------------------------- */
+/* ---- what ended -------------------------------------------------------------------------------------------------- */
 
 static void ended_token_forget(struct tokens *tokens, struct ended_token *ended)
 {
@@ -224,7 +224,7 @@ void tokens_forget_ended(struct tokens *tokens)
         ended_token_forget(tokens, ended);
 }
 
-/* ---- alive ---------------------------------------------------------------------------------------------- */
+/* ---- alive ------------------------------------------------------------------------------------------------------- */
 
 void token_leave_session(struct token *token)
 {
@@ -250,8 +250,9 @@ static int refuse_ended(struct problem *problem, int status)
 {
     if (status == STATUS_TOKEN_REVOKED)
         return refuse(problem, status, "this token was revoked; ask whoever made it for another");
-    return refuse(problem, status, "this token was used as often as it may be, or its time is over; "
-                                   "ask whoever made it for another");
+    return refuse(problem, status,
+                  "this token was used as often as it may be, or its time is over; "
+                  "ask whoever made it for another");
 }
 
 int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE], struct token **ret,
@@ -286,8 +287,8 @@ int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMOR
     return refuse(problem, STATUS_TOKEN_REJECTED, "this is no token that was ever made here");
 }
 
-int tokens_check(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE],
-                 const struct peer *bearer, uint64_t now, struct token **ret, struct problem *problem)
+int tokens_check(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE], const struct peer *bearer,
+                 uint64_t now, struct token **ret, struct problem *problem)
 {
     const struct token_record *record;
     struct token *token;
@@ -306,8 +307,8 @@ int tokens_check(const struct tokens *tokens, const uint8_t wire[static MEMORYD_
                       record->gid);
     if (record->flags & TOKEN_ONLY_PID &&
         ((uint32_t)bearer->pid != record->pid || bearer->start_time != record->start_time))
-        return refuse(problem, STATUS_TOKEN_NOT_YOURS, "this token is for the process that had pid %" PRIu32
-                      " when it was made only", record->pid);
+        return refuse(problem, STATUS_TOKEN_NOT_YOURS,
+                      "this token is for the process that had pid %" PRIu32 " when it was made only", record->pid);
     *ret = token;
     return 0;
 }

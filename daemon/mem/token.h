@@ -41,7 +41,7 @@ enum token_flag {
     TOKEN_ONLY_PID = 8,
 };
 
-#define TOKEN_FLAGS_ALL (TOKEN_KEEPING | TOKEN_ONLY_UID | TOKEN_ONLY_GID | TOKEN_ONLY_PID)
+#define TOKEN_FLAGS_ALL   (TOKEN_KEEPING | TOKEN_ONLY_UID | TOKEN_ONLY_GID | TOKEN_ONLY_PID)
 #define TOKENS_REMEMBERED 4096
 
 struct ended_token {
@@ -58,7 +58,7 @@ struct tokens {
     struct table table;
     uint32_t broker_id;
     struct keeping_token_tree keeping; /* by buffer and maker */
-    struct table ended; /* at most TOKENS_REMEMBERED: the next one replaces the oldest */
+    struct table ended;                /* at most TOKENS_REMEMBERED: the next one replaces the oldest */
     struct ended_token_tree ended_by_serial;
 };
 
@@ -67,7 +67,7 @@ struct token {
     struct tokens *tokens;
     struct buffer *buffer;
     struct list in_buffer;
-    struct list in_session; /* of the maker, until it ends */
+    struct list in_session;   /* of the maker, until it ends */
     RB_ENTRY(token) by_maker; /* of a keeping one */
     struct charge charge;
 };
@@ -118,8 +118,8 @@ void token_write(const struct token *token, uint8_t wire[static MEMORYD_TOKEN_SI
  * May this process open with these bytes now? 0 and the token; TOKEN_MALFORMED, TOKEN_FOREIGN, TOKEN_STALE,
  * TOKEN_REJECTED, TOKEN_REVOKED, TOKEN_EXHAUSTED (its time is over, too), TOKEN_NOT_YOURS. Nothing is used up.
  */
-int tokens_check(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE],
-                 const struct peer *bearer, uint64_t now, struct token **ret, struct problem *problem);
+int tokens_check(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE], const struct peer *bearer,
+                 uint64_t now, struct token **ret, struct problem *problem);
 /* The same without asking whether the process may, for revoking it. */
 int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE], struct token **ret,
                     struct problem *problem);

@@ -64,8 +64,7 @@ int watch_add(struct watch *watch, int fd, int *ret_wd, struct problem *problem)
     case ENOMEM:
         return refuse(problem, STATUS_NO_MEMORY, "the kernel had no memory for another watch");
     default:
-        return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel does not watch this buffer: %s",
-                      strerror(errno));
+        return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel does not watch this buffer: %s", strerror(errno));
     }
 }
 

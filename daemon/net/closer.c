@@ -216,7 +216,7 @@ unsigned closers_pending(const struct closers *closers)
     return __atomic_load_n(&closers->pending, __ATOMIC_RELAXED);
 }
 
-/* ------------------------------------------------------------------------------------------------ one of a user */
+/* ---- one of a user ----------------------------------------------------------------------------------------------- */
 
 static void closer_init(struct closer *closer, struct closers *closers, uid_t uid)
 {
@@ -239,8 +239,7 @@ static void closer_deinit(struct closer *closer)
 /* Frees those of users who have gone, if their thread has ended. */
 static void closers_sweep(struct closers *closers)
 {
-    list_for_each_entry_safe(closer, &closers->list, struct closer, link)
-    {
+    list_for_each_entry_safe(closer, &closers->list, struct closer, link) {
         bool over;
 
         if (closer == &closers->nobody || closer->refs)
@@ -289,7 +288,7 @@ void closer_unref(struct closer *closer)
         closer->refs--;
 }
 
-/* -------------------------------------------------------------------------------------------------- start, end */
+/* ---- start, end -------------------------------------------------------------------------------------------------- */
 
 int closers_new(struct closers **ret, unsigned descriptors)
 {
@@ -332,8 +331,7 @@ struct closers *closers_free(struct closers *closers)
         log_warning("descriptors that %u users sent take long to close; the broker does not wait for them", hanging);
         return NULL;
     }
-    list_for_each_entry_safe(closer, &closers->list, struct closer, link)
-    {
+    list_for_each_entry_safe(closer, &closers->list, struct closer, link) {
         while (closer->first >= 0)
             fd_close(closer_pop(closer)); /* it never had a thread */
         if (closer != &closers->nobody)

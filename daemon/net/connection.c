@@ -22,8 +22,7 @@ void connection_arm_deadline(struct connection *connection, uint64_t ms)
 
 void connection_update_reading(struct connection *connection)
 {
-    bool want = !connection->closing && !connection->finishing &&
-                connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&
+    bool want = !connection->closing && !connection->finishing && connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&
                 connection->queued <= connection->net->limits.queued_bytes;
 
     if (want == connection->reading)
@@ -62,8 +61,7 @@ static enum found handle_packet(struct connection *connection, size_t size, stru
     if (r) {
         net->handler->refused(net->userdata, connection, r, net->buffer, size);
         if (!connection->closing) {
-            log_client(LOG_LEVEL_WARNING, connection->who, "disconnected: %s",
-                       frame_error_text(r));
+            log_client(LOG_LEVEL_WARNING, connection->who, "disconnected: %s", frame_error_text(r));
             connection_finish(connection);
         }
         return FOUND_NOTHING;
@@ -106,8 +104,7 @@ static enum found read_one(struct connection *connection)
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: %s", frame_error_text(FRAME_E_LONG));
         return FOUND_NOTHING;
     case SOCKIO_E_TOO_MANY_FDS:
-        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: %s",
-                         frame_error_text(FRAME_E_TOO_MANY_FDS));
+        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: %s", frame_error_text(FRAME_E_TOO_MANY_FDS));
         return FOUND_NOTHING;
     case SOCKIO_E_FDS_LOST:
         connection_close(connection, LOG_LEVEL_WARNING,

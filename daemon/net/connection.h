@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * One client's socket: packets in, packets out, and both bounded.
  *
@@ -16,6 +14,7 @@
  *
  * Only net.c frees a connection, at the end of a turn of the loop; everybody else marks it.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,7 +45,7 @@ struct connection {
     struct peer peer; /* empty once a session has taken it */
     struct log_client who;
     const char *crowded; /* why HELLO refuses it: there is no room; or NULL */
-    void *userdata; /* the handler's */
+    void *userdata;      /* the handler's */
 
     struct list in_connections;
     struct list in_flight_link;
@@ -58,13 +57,13 @@ struct connection {
     struct event deadline_event; /* of the handshake, then of a reply that nobody reads */
 
     struct list outbox;
-    size_t queued;         /* bytes in the outbox */
-    unsigned n_events;     /* events among them */
-    unsigned unanswered;   /* requests without a reply yet */
+    size_t queued;       /* bytes in the outbox */
+    unsigned n_events;   /* events among them */
+    unsigned unanswered; /* requests without a reply yet */
     unsigned fds_in_flight;
-    uint64_t fds_sent_at;  /* when descriptors were last sent */
-    unsigned bursts;       /* for how many more turns several packets are expected */
-    unsigned lone_turns;   /* turns in which only one was expected */
+    uint64_t fds_sent_at; /* when descriptors were last sent */
+    unsigned bursts;      /* for how many more turns several packets are expected */
+    unsigned lone_turns;  /* turns in which only one was expected */
 
     bool reading;
     bool established;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * What the files of this room know of each other, and nobody else.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +23,7 @@ struct net_user {
     UT_hash_handle hh;
 };
 
-/* ---- net.c ----------------------------------------------------------------------------------------------- */
+/* ---- net.c ------------------------------------------------------------------------------------------------------- */
 
 /* The user's counters, made on demand; NULL if there is no memory. They live as long as its last connection. */
 struct net_user *net_user_get(struct net *net, uid_t uid);
@@ -40,7 +39,7 @@ void net_close_socket(struct closer *closer, int fd);
 /* Its next packet is tried again when descriptors in flight have arrived. */
 void net_wait_for_budget(struct net *net, struct connection *connection);
 
-/* ---- connection.c ---------------------------------------------------------------------------------------- */
+/* ---- connection.c ------------------------------------------------------------------------------------------------ */
 
 /* Takes the socket and the peer on success. NULL if there is no memory. */
 struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user);
@@ -49,7 +48,7 @@ struct connection *connection_free(struct connection *connection);
 void connection_update_reading(struct connection *connection);
 void connection_arm_deadline(struct connection *connection, uint64_t ms);
 
-/* ---- outbox.c -------------------------------------------------------------------------------------------- */
+/* ---- outbox.c ---------------------------------------------------------------------------------------------------- */
 
 /* Tries to send what waits. */
 void connection_flush(struct connection *connection);

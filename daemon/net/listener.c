@@ -163,8 +163,8 @@ static bool accept_one(struct listener *listener)
         listener_admit(listener, &fd, &peer);
     if (fd >= 0) {
         /* by the closer of its user, if the user is known */
-        struct closer *closer = r ? closers_nobody(listener->net->closers)
-                                      : closers_get(listener->net->closers, peer.uid);
+        struct closer *closer =
+            r ? closers_nobody(listener->net->closers) : closers_get(listener->net->closers, peer.uid);
 
         net_close_socket(closer, fd);
         if (!r)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * Accepts clients.
  *
@@ -8,6 +6,7 @@
  * accepting pauses for a moment: most shortages pass. If one does not, clients must not wait forever: the listener
  * closes a spare descriptor, accepts a client with it, and closes the connection, which the client notices.
  */
+#pragma once
 
 #include "base/cleanup.h"
 #include "net/net.h"

@@ -52,8 +52,7 @@ static void on_budget(evutil_socket_t fd, short events, void *userdata)
     struct list turn = LIST_INIT(turn);
     struct list *link;
 
-    list_for_each_entry_safe(connection, &net->in_flight, struct connection, in_flight_link)
-    {
+    list_for_each_entry_safe(connection, &net->in_flight, struct connection, in_flight_link) {
         if (connection_settle(connection))
             continue;
         if (now - connection->fds_sent_at > net->limits.stall_ms * NSEC_PER_MSEC)

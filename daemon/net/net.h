@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * What all connections share: limits, budgets per user, and the one place where connections end.
  *
@@ -12,6 +10,7 @@
  *
  * This room hands packets on as bytes and descriptors, and does not know what they mean.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,8 +56,7 @@ struct net_handler {
     int (*packet)(void *userdata, struct connection *connection, const struct frame_header *header,
                   const uint8_t *payload, struct fdset *fds);
     /* A packet that is not sound: an enum frame_error. The handler may answer it; the connection closes. */
-    void (*refused)(void *userdata, struct connection *connection, int error, const uint8_t *packet,
-                    size_t size);
+    void (*refused)(void *userdata, struct connection *connection, int error, const uint8_t *packet, size_t size);
     /* It is closed; the connection is valid during the call only. 0, or a negative errno that ends the broker. */
     int (*closed)(void *userdata, struct connection *connection);
 };
@@ -83,7 +81,7 @@ struct net {
     struct event budget_event;
 
     struct closers *closers; /* of what clients send */
-    uint8_t *buffer; /* a packet being received, one byte larger than the largest */
+    uint8_t *buffer;         /* a packet being received, one byte larger than the largest */
 };
 
 /* 0 or a negative errno. `handler` is borrowed. A closer starts threads: closer.h. */

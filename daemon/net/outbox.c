@@ -26,7 +26,7 @@ struct waiting_packet {
     uint8_t bytes[];
 };
 
-/* --------------------------------------------------------------------------------------- descriptors in flight */
+/* ---- descriptors in flight --------------------------------------------------------------------------------------- */
 
 static void fds_sent(struct connection *connection, unsigned n)
 {
@@ -75,7 +75,7 @@ static bool fd_budget_ok(struct connection *connection, unsigned n)
     return !net->fds_in_flight || net->fds_in_flight + n <= limits->fds_in_flight_all;
 }
 
-/* ------------------------------------------------------------------------------------------------------ sending */
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 enum sent { SENT, SENT_LATER, SENT_NEVER };
 
@@ -199,8 +199,7 @@ struct outgoing {
 };
 
 /* Copies a packet to the end of the outbox. */
-static void outbox_add(struct connection *connection, const struct iovec iov[static 2],
-                       const struct outgoing *outgoing)
+static void outbox_add(struct connection *connection, const struct iovec iov[static 2], const struct outgoing *outgoing)
 {
     size_t size = iov[0].iov_len + iov[1].iov_len;
     struct waiting_packet *packet;
@@ -272,8 +271,7 @@ bool connection_event(struct connection *connection, const struct frame_header *
 {
     if (connection->closing || connection->finishing || connection->write_closed)
         return true;
-    list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link)
-    {
+    list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link) {
         if (packet->is_event && packet->key == key)
             outbox_drop(connection, packet);
     }
@@ -286,8 +284,7 @@ bool connection_event(struct connection *connection, const struct frame_header *
 
 void connection_drop_events(struct connection *connection)
 {
-    list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link)
-    {
+    list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link) {
         if (packet->is_event)
             outbox_drop(connection, packet);
     }

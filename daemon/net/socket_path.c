@@ -70,8 +70,10 @@ static int check_folder(const char *path, struct problem *problem)
         return refuse(problem, SOCKET_PATH_E_REFUSED, "\"%.120s\" is not an absolute path; give one", path);
     slash[slash == folder] = '\0';
     if (mkdir(folder, 0755) < 0 && errno != EEXIST)
-        return refuse(problem, SOCKET_PATH_E_REFUSED, "cannot make the folder %.120s: %s; make it, or choose another "
-                      "socket with --socket", folder, strerror(errno));
+        return refuse(problem, SOCKET_PATH_E_REFUSED,
+                      "cannot make the folder %.120s: %s; make it, or choose another "
+                      "socket with --socket",
+                      folder, strerror(errno));
     if (stat(folder, &st) < 0)
         return refuse(problem, SOCKET_PATH_E_REFUSED, "cannot look at the folder %.120s: %s", folder, strerror(errno));
     if (!S_ISDIR(st.st_mode))
@@ -83,7 +85,8 @@ static int check_folder(const char *path, struct problem *problem)
     if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
         return refuse(problem, SOCKET_PATH_E_REFUSED,
                       "others may write to the folder %.120s and put another socket in the place of ours; take that "
-                      "right away (chmod go-w)", folder);
+                      "right away (chmod go-w)",
+                      folder);
     return 0;
 }
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * A socket in the file system that only one broker has.
  *
@@ -8,6 +6,7 @@
  * lock file lies beside it: the broker is who holds its lock, and only the holder touches the socket file. It replaces
  * that only if it is a socket of ours and nobody answers behind it.
  */
+#pragma once
 
 #include <stdbool.h>
 

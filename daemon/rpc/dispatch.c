@@ -81,8 +81,8 @@ static void dispatch_breach(struct rpc_client *client, const struct call *call, 
 static int dispatch_serve(struct request *request, const ProtobufCMessage *message)
 {
     switch ((enum method)request->call.method) {
-#define X(id, NAME, name, Request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
-    case METHOD_##NAME:                                                                                      \
+#define X(id, NAME, name, Request, reply, session, fds_in, fds_out, cost, repeat, grants) \
+    case METHOD_##NAME:                                                                   \
         return serve_##name(request, (const Memoryd__V1__##Request *)(const void *)message);
         MEMORYD_METHODS(X)
 #undef X
@@ -138,7 +138,7 @@ static bool is_repeat(struct rpc_client *client, struct call *call, const struct
 }
 
 static int dispatch_request(struct rpc_client *client, struct call *call, const struct frame_header *header,
-                    const uint8_t *payload)
+                            const uint8_t *payload)
 {
     const struct schema_method *method = schema_method(call->method);
     bool recorded = method && method->repeat == REPEAT_RECORDED && client->minor >= 1;

@@ -57,8 +57,7 @@ static bool send_kind(struct rpc_client *client, const struct broker_event *even
         name.name = (char *)(uintptr_t)event->name;
         name.bound = event->bound;
         name.buffer = event->buffer;
-        return send_event(client, METHOD_EVENT_NAME, &name.base,
-                          key_of(event->kind, event->name, strlen(event->name)));
+        return send_event(client, METHOD_EVENT_NAME, &name.base, key_of(event->kind, event->name, strlen(event->name)));
     }
     if (event->kind == MEMORYD__V1__EVENT_KIND__EVENT_SHUTDOWN)
         return send_event(client, METHOD_EVENT_SHUTDOWN, &shutdown.base, key_of(event->kind, NULL, 0));

@@ -57,14 +57,14 @@ void reply_message(const struct call *call, const ProtobufCMessage *message, str
     reply_status(call, STATUS_OK, message, fds);
 }
 
-/* ---- refusals in the log -------------------------------------------------------------------------------- */
+/* ---- refusals in the log ----------------------------------------------------------------------------------------- */
 
 /* Is this an answer that a program may expect, and provoke again and again? */
 static bool is_answer(unsigned status)
 {
-    static const enum status answers[] = {STATUS_TIMED_OUT, STATUS_STALE, STATUS_NO_SUCH_ID, STATUS_NO_SUCH_NAME,
-                                          STATUS_NAME_EXISTS, STATUS_TOKEN_STALE, STATUS_ADDRESS_TAKEN,
-                                          STATUS_SHUTTING_DOWN};
+    static const enum status answers[] = {STATUS_TIMED_OUT,     STATUS_STALE,        STATUS_NO_SUCH_ID,
+                                          STATUS_NO_SUCH_NAME,  STATUS_NAME_EXISTS,  STATUS_TOKEN_STALE,
+                                          STATUS_ADDRESS_TAKEN, STATUS_SHUTTING_DOWN};
 
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
         if (status == answers[i])
@@ -117,7 +117,7 @@ int reply_problem(const struct call *call, int status, struct problem *problem)
     return 0;
 }
 
-/* ---- replies to repeats --------------------------------------------------------------------------------- */
+/* ---- replies to repeats ------------------------------------------------------------------------------------------ */
 
 /* The descriptor of one buffer, anew. */
 static int export_item(const struct call *call, uint64_t buffer, uint32_t rights, struct fdset *fds,

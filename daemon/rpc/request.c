@@ -13,7 +13,7 @@ static const struct {
     size_t result_size;
     void (*answer)(struct request *request);
 } forms[] = {
-#define X(id, NAME, name, Request, Reply, session, fds_in, fds_out, cost, repeat, grants)                    \
+#define X(id, NAME, name, Request, Reply, session, fds_in, fds_out, cost, repeat, grants) \
     [METHOD_##NAME] = {sizeof(((struct request *)NULL)->result.Reply), answer_##Reply},
     MEMORYD_METHODS(X)
 #undef X

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * One request while it is served.
  *
@@ -12,6 +10,7 @@
  * function, which turns the result into the reply; methods that reply with the same message share that one. All else is
  * done once, in dispatch.c, request.c and reply.c.
  */
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -108,7 +107,7 @@ int request_go(struct request *request, int r);
 void request_attach(struct request *request, struct rpc_client *client);
 
 /* One for each row of the method table: serve_hello(), ... Returns what the operation returned, or a status. */
-#define X(id, NAME, name, Request, Reply, session, fds_in, fds_out, cost, repeat, grants)                    \
+#define X(id, NAME, name, Request, Reply, session, fds_in, fds_out, cost, repeat, grants) \
     int serve_##name(struct request *request, const Memoryd__V1__##Request *message);
 MEMORYD_METHODS(X)
 #undef X
@@ -129,7 +128,7 @@ void answer_ReloadReply(struct request *request);
 MEMORYD_LISTINGS(X)
 #undef X
 
-/* ---- replies --------------------------------------------------------------------------------------------- */
+/* ---- replies ----------------------------------------------------------------------------------------------------- */
 
 /* Sends a message. Replies to recorded requests are kept first, even if their client has gone. Takes the descriptors,
  * if there are any and the client is there. */
@@ -146,7 +145,7 @@ int reply_again(const struct call *call);
  * logged. */
 char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses);
 
-/* ---- what several serve functions share ---------------------------------------------------------------- */
+/* ---- what several serve functions share -------------------------------------------------------------------------- */
 
 /* WRITE implies READ (memoryd.proto, enum Right). */
 uint32_t complete_rights(uint32_t rights);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * From packets to operations and back, for a host that has the sockets.
  *
@@ -11,6 +9,7 @@
  * A request that the table calls recorded is done once, however often it arrives: its reply is kept before it leaves,
  * and a lost connection does not end it.
  */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>

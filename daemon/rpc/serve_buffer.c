@@ -14,7 +14,7 @@ uint32_t complete_rights(uint32_t rights)
     return rights & MEMORYD__V1__RIGHT__RIGHT_WRITE ? rights | MEMORYD__V1__RIGHT__RIGHT_READ : rights;
 }
 
-/* ----------------------------------------------------------------------------------------------------- Buffers */
+/* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
 void answer_Buffers(struct request *request)
 {
@@ -70,7 +70,7 @@ static void release_buffers(struct request *request)
     fdset_deinit(&opened->fds);
 }
 
-/* ------------------------------------------------------------------------------------------------------- ALLOC */
+/* ---- ALLOC ------------------------------------------------------------------------------------------------------- */
 
 static_assert(MEMORYD_POOL_NAME_MAX <= POOL_NAME_MAX && MEMORYD_NODES_MAX <= TOPOLOGY_NODES_MAX,
               "a spec has room for all that is valid");
@@ -109,7 +109,7 @@ int serve_alloc(struct request *request, const Memoryd__V1__AllocRequest *m)
     return op_alloc(&request->op, spec, &request->result.Buffers);
 }
 
-/* --------------------------------------------------------------------------------------------- RELEASE, EXPORT */
+/* ---- RELEASE, EXPORT --------------------------------------------------------------------------------------------- */
 
 void answer_Statuses(struct request *request)
 {
@@ -152,7 +152,7 @@ int serve_export(struct request *request, const Memoryd__V1__ExportRequest *m)
     return op_export(&request->op, args, &request->result.Statuses);
 }
 
-/* --------------------------------------------------------------------------------- IMPORT, ADOPT, OPEN, LOOKUP */
+/* ---- IMPORT, ADOPT, OPEN, LOOKUP --------------------------------------------------------------------------------- */
 
 /* The descriptors stay with the packet, whose closer knows how to close what a client sent. */
 int serve_import(struct request *request, const Memoryd__V1__ImportRequest *m)

@@ -16,25 +16,25 @@
 #define ROW_OVERHEAD   4
 #define REPLY_OVERHEAD 64
 
-/* ---- rows and their messages --------------------------------------------------------------------------- */
+/* ---- rows and their messages ------------------------------------------------------------------------------------- */
 
-#define PACK(form, ...)                      PACK_##form(__VA_ARGS__)
-#define PACK_NUMBER(name, type)              message->name = info->name;
-#define PACK_RENAMED(name, type, public)     message->name = info->name;
-#define PACK_TEXT(name, size)                message->name = info->name;
-#define PACK_COUNT(name)                     /* each array of a message has its own */
+#define PACK(form, ...)                  PACK_##form(__VA_ARGS__)
+#define PACK_NUMBER(name, type)          message->name = info->name;
+#define PACK_RENAMED(name, type, public) message->name = info->name;
+#define PACK_TEXT(name, size)            message->name = info->name;
+#define PACK_COUNT(name)                 /* each array of a message has its own */
 #define PACK_NUMBERS(name, type, max, count) \
     message->n_##name = info->count;         \
     message->name = info->name;
 
 /* pack_node() and so on: the message points into the row, which stays until the message is packed. */
-#define X(NAME, name, row, Row, Reply)                        \
-    static void pack_##row(void *to, void *from)              \
-    {                                                         \
-        Memoryd__V1__##Row *message = to;                     \
-        struct row##_info *info = from;                       \
-                                                              \
-        MEMORYD_ROW_##row(PACK)                               \
+#define X(NAME, name, row, Row, Reply)           \
+    static void pack_##row(void *to, void *from) \
+    {                                            \
+        Memoryd__V1__##Row *message = to;        \
+        struct row##_info *info = from;          \
+                                                 \
+        MEMORYD_ROW_##row(PACK)                  \
     }
 MEMORYD_LISTINGS(X)
 #undef X
@@ -48,7 +48,7 @@ static const struct row_form {
 #undef X
 };
 
-/* ---- one row ------------------------------------------------------------------------------------------- */
+/* ---- one row ----------------------------------------------------------------------------------------------------- */
 
 int serve_info(struct request *request, const Memoryd__V1__InfoRequest *m)
 {
@@ -63,7 +63,7 @@ void answer_BufferInfo(struct request *request)
     reply_message(&request->call, &reply.base, NULL);
 }
 
-/* ---- a page -------------------------------------------------------------------------------------------- */
+/* ---- a page ------------------------------------------------------------------------------------------------------ */
 
 /* The listing of a request has a name for each reply, and is the same member. */
 static struct listing *listing_of(struct request *request)
@@ -129,15 +129,15 @@ static int serve_list(struct request *request, enum list_kind kind, const Memory
     return op_list(&request->op, kind, &args, list->page.next, list_add);
 }
 
-#define X(NAME, name, row, Row, Reply)                                                    \
-    int serve_list_##name(struct request *request, const Memoryd__V1__ListRequest *m)     \
-    {                                                                                     \
-        return serve_list(request, LIST_##NAME, m);                                       \
-    }                                                                                     \
-                                                                                          \
-    void answer_##Reply(struct request *request)                                          \
-    {                                                                                     \
-        answer_list(request);                                                             \
+#define X(NAME, name, row, Row, Reply)                                                \
+    int serve_list_##name(struct request *request, const Memoryd__V1__ListRequest *m) \
+    {                                                                                 \
+        return serve_list(request, LIST_##NAME, m);                                   \
+    }                                                                                 \
+                                                                                      \
+    void answer_##Reply(struct request *request)                                      \
+    {                                                                                 \
+        answer_list(request);                                                         \
     }
 MEMORYD_LISTINGS(X)
 #undef X

@@ -60,7 +60,8 @@ int serve_hello(struct request *request, const Memoryd__V1__HelloRequest *m)
     if (!ranges_meet(m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX))
         return refuse(&request->op.problem, STATUS_VERSION,
                       "the client speaks versions 1.%u to 1.%u and this broker 1.%d to 1.%d; install the same release "
-                      "of both", m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX);
+                      "of both",
+                      m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX);
     request->release = release_hello;
     request->result.HelloReply.release_log = -1;
     request->args.hello.version = m->version_max < MEMORYD_MINOR_MAX ? m->version_max : MEMORYD_MINOR_MAX;

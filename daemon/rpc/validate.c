@@ -16,11 +16,12 @@
 #include "proto/methods.h"
 #include "proto/status.h"
 
-#define RIGHTS_ALL (MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE | \
-                    MEMORYD__V1__RIGHT__RIGHT_SHARE | MEMORYD__V1__RIGHT__RIGHT_MANAGE)
+#define RIGHTS_ALL                                                                                        \
+    (MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE | MEMORYD__V1__RIGHT__RIGHT_SHARE | \
+     MEMORYD__V1__RIGHT__RIGHT_MANAGE)
 #define EVENTS_ALL 31u
 
-/* ----------------------------------------------------------------------------------------------------- pieces */
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
 static int bad_argument(struct problem *problem, const char *what)
 {
@@ -98,7 +99,7 @@ static int check_alignment(uint64_t alignment, struct problem *problem)
     return 0;
 }
 
-/* --------------------------------------------------------------------------------------------------- requests */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 static int validate_hello(const Memoryd__V1__HelloRequest *m, struct problem *problem)
 {
@@ -131,8 +132,8 @@ static int validate_subscribe(const Memoryd__V1__SubscribeRequest *m, struct pro
 /* For binding a name, and for allocating with one. */
 static int check_binding(const Memoryd__V1__NameBindRequest *m, struct problem *problem)
 {
-    const uint32_t allowed = MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE |
-                             MEMORYD__V1__RIGHT__RIGHT_SHARE;
+    const uint32_t allowed =
+        MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE | MEMORYD__V1__RIGHT__RIGHT_SHARE;
     int r;
 
     if (!strncmp(m->name, "uid:", 4))
@@ -171,10 +172,8 @@ static int check_nodes(const Memoryd__V1__AllocRequest *m, struct problem *probl
 static int validate_alloc(const Memoryd__V1__AllocRequest *m, struct problem *problem)
 {
     const uint32_t flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__PUBLISHABLE |
-                           MEMORYD__V1__ALLOC_REQUEST__FLAG__NO_ADDRESS |
-                           MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS |
-                           MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS |
-                           MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD;
+                           MEMORYD__V1__ALLOC_REQUEST__FLAG__NO_ADDRESS | MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS |
+                           MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS | MEMORYD__V1__ALLOC_REQUEST__FLAG__AHEAD;
     int r = check_batch(m->n_sizes, problem) ?: check_pool_name(m->pool, problem) ?: check_nodes(m, problem)
                 ?: check_alignment(m->alignment, problem);
 
@@ -250,7 +249,7 @@ static int validate_share(const Memoryd__V1__ShareRequest *m, struct problem *pr
         return refuse(problem, STATUS_INVALID_ARGUMENT, "flags 0x%x have bits without a meaning", m->flags);
     if (m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__KEEPING && !m->uses && !m->expiry_ms)
         return bad_argument(problem,
-                   "a keeping token needs a number of uses or an expiry, or it would keep its buffer forever");
+                            "a keeping token needs a number of uses or an expiry, or it would keep its buffer forever");
     if (m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_PID && (!m->pid || m->pid > INT32_MAX))
         return bad_argument(problem, "ONLY_PID needs the number of a process");
     if (!(m->flags & MEMORYD__V1__SHARE_REQUEST__FLAG__ONLY_UID) && m->uid)
@@ -326,8 +325,8 @@ static int validate_place(const Memoryd__V1__PlaceRequest *m, struct problem *pr
 int validate(uint16_t method, const ProtobufCMessage *message, struct problem *problem)
 {
     switch ((enum method)method) {
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
-    case METHOD_##NAME:                                                                                      \
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants) \
+    case METHOD_##NAME:                                                                   \
         return validate_##name((const Memoryd__V1__##request *)(const void *)message, problem);
         MEMORYD_METHODS(X)
 #undef X

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /*
  * Is what a message says possible at all? Every enumeration, string, count, mask and range of every request is
  * checked here and nowhere else, before anything is made of it. What only the broker can know (does it exist, may
  * this session do it, is there room) is not checked here.
  */
+#pragma once
 
 #include <stdint.h>
 

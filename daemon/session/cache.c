@@ -30,8 +30,8 @@ static bool has_page(const struct session *session)
 
 static bool set_bits(const struct session *session, unsigned slot, uint32_t bits)
 {
-    return has_page(session) && !sys_set_bits(session->release_log,
-                                              slot_at(slot) + offsetof(struct hold_cache_slot, state), bits);
+    return has_page(session) &&
+           !sys_set_bits(session->release_log, slot_at(slot) + offsetof(struct hold_cache_slot, state), bits);
 }
 
 static bool write_word(const struct session *session, size_t offset, uint32_t word)

@@ -28,7 +28,7 @@ static void enter_buffer(struct hold *hold, struct buffer *buffer)
 }
 
 int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
-               struct problem *problem)
+             struct problem *problem)
 {
     struct hold *hold = session_hold(session, buffer->record->head.id);
     struct hold_record *record;

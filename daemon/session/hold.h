@@ -41,7 +41,7 @@ struct hold {
  * record is committed. LIMIT (the number of references), NO_MEMORY.
  */
 int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
-               struct problem *problem);
+             struct problem *problem);
 /* Makes it of this kind, unless it is of a stronger one. The caller has checked whether other holds permit it. */
 void hold_raise_kind(struct hold *hold, enum hold_kind kind);
 /* Makes a hold of its record again (table.h); session and buffer are NULL if they are gone. When all holds are there,

@@ -29,8 +29,8 @@ static struct piece *next_piece(const struct sessions *sessions, uint64_t id)
 static bool is_recorded(uint16_t method)
 {
     switch ((enum method)method) {
-#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants)                    \
-    case METHOD_##NAME:                                                                                      \
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants) \
+    case METHOD_##NAME:                                                                   \
         return repeat == REPEAT_RECORDED;
         MEMORYD_METHODS(X)
 #undef X
@@ -58,7 +58,7 @@ void kept_deinit(struct sessions *sessions)
     table_deinit(&sessions->kept);
 }
 
-/* ---- in its session ------------------------------------------------------------------------------------- */
+/* ---- in its session ---------------------------------------------------------------------------------------------- */
 
 /* The last one whose sequence is at most this; most are asked for by a sequence near the end. */
 static struct list *place_of(const struct session *session, uint64_t sequence)
@@ -89,7 +89,7 @@ static void kept_enter(struct kept *kept, struct session *session)
 }
 
 static int kept_make(struct session *session, uint64_t sequence, uint16_t method, struct kept **ret,
-                struct problem *problem)
+                     struct problem *problem)
 {
     struct kept_record *record;
     struct kept *kept;
@@ -113,11 +113,12 @@ int kept_new(struct session *session, uint64_t sequence, uint16_t method, struct
     if (session->n_kept >= MEMORYD_UNACKNOWLEDGED_MAX)
         return refuse(problem, STATUS_LIMIT,
                       "%d requests of this session are without acknowledgement; read their replies, and say so in the "
-                      "header of the next one", MEMORYD_UNACKNOWLEDGED_MAX);
+                      "header of the next one",
+                      MEMORYD_UNACKNOWLEDGED_MAX);
     return kept_make(session, sequence, method, ret, problem);
 }
 
-/* ---- the reply ------------------------------------------------------------------------------------------ */
+/* ---- the reply --------------------------------------------------------------------------------------------------- */
 
 static void free_pieces(struct sessions *sessions, uint64_t first)
 {
@@ -222,8 +223,7 @@ void kept_acknowledge(struct session *session, uint64_t cumulative, uint64_t one
     /* What the client has said stays said, also if the change that it came with is taken back. */
     if (session->record->acknowledged < cumulative)
         session->writable->acknowledged = cumulative;
-    list_for_each_entry_safe(kept, &session->kept, struct kept, in_session)
-    {
+    list_for_each_entry_safe(kept, &session->kept, struct kept, in_session) {
         uint64_t sequence = kept->record->sequence;
 
         if (sequence > cumulative && sequence > one)
@@ -233,7 +233,7 @@ void kept_acknowledge(struct session *session, uint64_t cumulative, uint64_t one
     }
 }
 
-/* ---- after another broker ------------------------------------------------------------------------------- */
+/* ---- after another broker ---------------------------------------------------------------------------------------- */
 
 struct recovery {
     struct sessions *sessions;

@@ -157,8 +157,7 @@ static void load_thp(struct topology *topology)
 
     if (!text_read_number(&size, THP_DIR "/hpage_pmd_size") || !is_power_of_two(size))
         return;
-    (void)snprintf(path, sizeof(path), THP_DIR "/hugepages-%llukB/shmem_enabled",
-                   (unsigned long long)size / 1024);
+    (void)snprintf(path, sizeof(path), THP_DIR "/hugepages-%llukB/shmem_enabled", (unsigned long long)size / 1024);
     /* newer kernels have a switch for each size beside the common one */
     if (thp_is_chosen(path, on, false) ||
         (thp_is_chosen(path, inherit, true) && thp_is_chosen(THP_DIR "/shmem_enabled", on, false)))

@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 #define TOPOLOGY_NODES_MAX 64 /* numbers are below this; nodes beyond it are left alone */
-#define TOPOLOGY_HUGE_MAX 8
+#define TOPOLOGY_HUGE_MAX  8
 
 struct topology_node {
     uint32_t number;
     uint32_t physical;
     uint64_t total; /* its memory; 0 if it has none, or none that this process may use */
     bool has_cpus;
-    cpu_set_t processors; /* of the first CPU_SETSIZE; none where that is unknown */
+    cpu_set_t processors;                   /* of the first CPU_SETSIZE; none where that is unknown */
     uint32_t distances[TOPOLOGY_NODES_MAX]; /* by number; 0 where there is no such node */
 };
 

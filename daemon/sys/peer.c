@@ -17,7 +17,7 @@
 #define SO_PEERPIDFD 77 /* 6.5 */
 #endif
 
-#define STAT_SIZE 1024
+#define STAT_SIZE  1024
 #define GROUPS_MAX 65536 /* the kernel's own bound */
 
 static int outcome_of(int error)

@@ -125,8 +125,7 @@ static uint64_t available_at(int physical_node)
     uint64_t inactive = 0;
 
     if (physical_node < 0) {
-        if (!text_read(text, sizeof(text), "/proc/meminfo") ||
-            !text_number_after(text, "MemAvailable:", &free_kib))
+        if (!text_read(text, sizeof(text), "/proc/meminfo") || !text_number_after(text, "MemAvailable:", &free_kib))
             return UINT64_MAX;
         return free_kib * 1024;
     }

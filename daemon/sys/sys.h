@@ -20,7 +20,7 @@
 #include <sys/types.h>
 
 enum sys_huge {
-    SYS_HUGE_ALL,        /* reserved or made on demand */
+    SYS_HUGE_ALL, /* reserved or made on demand */
     SYS_HUGE_FREE,
     SYS_HUGE_SURPLUS,    /* made on demand */
     SYS_HUGE_OVERCOMMIT, /* how many may be made on demand; of the machine only */
@@ -49,7 +49,7 @@ struct sys_calls {
     /* move_pages() as a question */
     long (*page_nodes)(unsigned long count, void **pages, int *status);
 
-    int (*inotify_init)(void); /* non-blocking, CLOEXEC */
+    int (*inotify_init)(void);                              /* non-blocking, CLOEXEC */
     int (*inotify_add)(int inotify, int fd, uint32_t mask); /* by /proc/self/fd */
     int (*inotify_remove)(int inotify, int wd);
     ssize_t (*read)(int fd, void *buffer, size_t size);
@@ -67,7 +67,7 @@ struct sys_calls {
     uint64_t (*available)(int physical_node);
 };
 
-#define SYS_NODE_MASK_BITS 1024
+#define SYS_NODE_MASK_BITS  1024
 #define SYS_NODE_MASK_WORDS (SYS_NODE_MASK_BITS / (8 * sizeof(unsigned long)))
 
 extern const struct sys_calls sys_kernel;

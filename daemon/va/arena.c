@@ -149,7 +149,7 @@ static struct arena_extent *first_behind(const struct arena *arena, uint64_t add
 }
 
 static int find_at(const struct arena *arena, uint64_t size, uint64_t alignment, uint64_t address,
-                     struct arena_extent **ret_next, struct problem *problem)
+                   struct arena_extent **ret_next, struct problem *problem)
 {
     struct arena_extent *next;
 
@@ -158,8 +158,8 @@ static int find_at(const struct arena *arena, uint64_t size, uint64_t alignment,
                       "the wanted address 0x%" PRIx64 " is no multiple of the alignment %" PRIu64, address, alignment);
     if (address < arena->base || address - arena->base > arena->size || size > arena->size - (address - arena->base))
         return refuse(problem, STATUS_NO_ADDRESS_SPACE,
-                      "%" PRIu64 " bytes at 0x%" PRIx64 " are not within the arena, 0x%" PRIx64 " to 0x%" PRIx64,
-                      size, address, arena->base, arena->base + arena->size);
+                      "%" PRIu64 " bytes at 0x%" PRIx64 " are not within the arena, 0x%" PRIx64 " to 0x%" PRIx64, size,
+                      address, arena->base, arena->base + arena->size);
     /* size > 0, so the address is below the end and an extent is behind it */
     next = first_behind(arena, address);
     if (address < next->start - next->gap || size > next->start - address)

@@ -18,8 +18,8 @@
 
 struct arena_extent {
     RB_ENTRY(arena_extent) link;
-    uint64_t start; /* 0: nothing is taken */
-    uint64_t gap;   /* free bytes before it */
+    uint64_t start;  /* 0: nothing is taken */
+    uint64_t gap;    /* free bytes before it */
     uint64_t widest; /* the largest gap of it and what is below it in the tree */
 };
 

@@ -29,8 +29,8 @@ struct reservation {
     struct reservations *reservations;
     struct arena_extent extent;
     struct list in_session; /* linked while the session keeps it */
-    struct charge charge; /* of its addresses */
-    struct arena places; /* its range: what is taken of it by buffers */
+    struct charge charge;   /* of its addresses */
+    struct arena places;    /* its range: what is taken of it by buffers */
     /* of a range that is occupied, instead of `extent` and `places`: occupied.c */
     RB_ENTRY(reservation) by_start;
     uint64_t max_end;

@@ -28,18 +28,20 @@ enum work_class {
     WORK_STOCK,   /* commits that nobody waits for: they hardly get a processor that others need */
 };
 
-#define WORK_CLASSES 4
+#define WORK_CLASSES   4
 #define WORK_SHORT_MAX (UINT64_C(16) << 20)
 
 struct work_job {
     struct list link;
-    void (*run)(struct work_job *job);  /* on a worker; must not touch what the loop uses */
-    void (*done)(struct work_job *job); /* on the loop's thread; may free the job, submit others */
+    void (*run)(struct work_job *job);    /* on a worker; must not touch what the loop uses */
+    void (*done)(struct work_job *job);   /* on the loop's thread; may free the job, submit others */
     void (*begins)(struct work_job *job); /* likewise, immediately before a worker gets it; or NULL */
 };
 
+/* clang-format off */
 #define WORK_JOB_INIT(job, run_fn, done_fn) \
     {.link = LIST_INIT((job).link), .run = (run_fn), .done = (done_fn)}
+/* clang-format on */
 
 /* `threads` for each class, at least 1. 0 or a negative errno. */
 int work_new(struct work **ret, unsigned threads);

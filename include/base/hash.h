@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM                1
 #define HASH_FUNCTION(key, length, hash) HASH_FNV(key, length, hash)
 
 #include <uthash.h>

@@ -14,9 +14,9 @@
 
 struct interval {
     RB_ENTRY(interval) link;
-    uint64_t start, last;   /* the first byte and the last */
-    uint64_t max_last;      /* of all that is at and below it in the tree */
-    const void *owner;      /* which lookups may ask for */
+    uint64_t start, last; /* the first byte and the last */
+    uint64_t max_last;    /* of all that is at and below it in the tree */
+    const void *owner;    /* which lookups may ask for */
     uint64_t rank;
     uint64_t serial;        /* of the insertion */
     struct interval *found; /* the next one that interval_overlapping() found */
@@ -54,7 +54,9 @@ static inline void interval_augment(struct interval *interval)
 #define RB_AUGMENT(interval) interval_augment(interval)
 TREE_GENERATE(interval_nodes, interval, link, interval_compare)
 #undef RB_AUGMENT
-#define RB_AUGMENT(element) do {} while (0) /* as libbsd has it, for other trees */
+#define RB_AUGMENT(element) \
+    do {                    \
+    } while (0) /* as libbsd has it, for other trees */
 
 TREE_UNUSED void interval_insert(struct interval_tree *tree, struct interval *interval)
 {
@@ -118,8 +120,7 @@ TREE_UNUSED struct interval *interval_innermost_below(struct interval *top, uint
 }
 
 /* The last in order that holds the address, of this owner, or of any if that is NULL; NULL: none. */
-static inline struct interval *interval_innermost(const struct interval_tree *tree, uint64_t address,
-                                                  const void *owner)
+static inline struct interval *interval_innermost(const struct interval_tree *tree, uint64_t address, const void *owner)
 {
     return interval_innermost_below(RB_ROOT(&tree->nodes), address, owner);
 }
@@ -139,8 +140,7 @@ TREE_UNUSED struct interval *interval_furthest_below(struct interval *top, uint6
 }
 
 /* The one that holds the address and reaches furthest, of this owner, or of any if that is NULL; NULL: none. */
-static inline struct interval *interval_furthest(const struct interval_tree *tree, uint64_t address,
-                                                 const void *owner)
+static inline struct interval *interval_furthest(const struct interval_tree *tree, uint64_t address, const void *owner)
 {
     return interval_furthest_below(RB_ROOT(&tree->nodes), address, owner, NULL);
 }

@@ -110,8 +110,7 @@ static inline void list_splice(struct list *to, struct list *from)
 }
 
 /* The body must not remove the entry it is at. */
-#define list_for_each(link, head) \
-    for (struct list *link = (head)->next; link != (head); link = link->next)
+#define list_for_each(link, head) for (struct list *link = (head)->next; link != (head); link = link->next)
 
 /* As list_for_each(), over the objects of type `type` by their member `member`. */
 #define list_for_each_entry(entry, head, type, member)                                     \

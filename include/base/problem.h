@@ -30,8 +30,8 @@ struct problem {
 #define PROBLEM_NULL ((struct problem){.sentence = "", .item = 0})
 
 /* A sentence that is too long is cut between two characters, since a client's names may be long. Keeps errno. */
-__attribute__((format(printf, 2, 0))) static inline void
-problem_setv(struct problem *problem, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static inline void problem_setv(struct problem *problem, const char *format,
+                                                                      va_list arguments)
 {
     int saved = errno;
 
@@ -46,8 +46,7 @@ problem_setv(struct problem *problem, const char *format, va_list arguments)
     errno = saved;
 }
 
-__attribute__((format(printf, 2, 3))) static inline void
-problem_set(struct problem *problem, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline void problem_set(struct problem *problem, const char *format, ...)
 {
     va_list arguments;
 
@@ -57,8 +56,8 @@ problem_set(struct problem *problem, const char *format, ...)
 }
 
 /* Sets the sentence and returns the status, for `return refuse(...)`. */
-__attribute__((format(printf, 3, 4))) static inline int
-refuse(struct problem *problem, int status, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline int refuse(struct problem *problem, int status, const char *format,
+                                                               ...)
 {
     va_list arguments;
 

@@ -40,8 +40,7 @@ static inline bool range_contains(struct range range, uint64_t point)
 /* Does `outer` hold all of `inner`? */
 static inline bool range_encloses(struct range outer, struct range inner)
 {
-    return inner.start >= outer.start &&
-           range_in_bounds(inner.start - outer.start, inner.size, outer.size);
+    return inner.start >= outer.start && range_in_bounds(inner.start - outer.start, inner.size, outer.size);
 }
 
 static inline bool range_overlaps(struct range a, struct range b)

@@ -43,7 +43,7 @@
 
 #include "base/range_tree.h"
 
-/* ---- looking up, without a lock -------------------------------------------------------------------------- */
+/* ---- looking up, without a lock ---------------------------------------------------------------------------------- */
 
 static inline bool range_leaf_holds(uintptr_t word, uint64_t address, struct range_entry *copy)
 {
@@ -126,7 +126,7 @@ static inline bool range_index_is_empty(const struct range_index *index)
     return !range_word_load(&index->root);
 }
 
-/* ---- changing, with the lock ----------------------------------------------------------------------------- */
+/* ---- changing, with the lock ------------------------------------------------------------------------------------- */
 
 /* Finds the neighbours of a range to be entered. False if one of them overlaps it. */
 static inline bool range_index_fits(struct range_index *index, uint64_t start, uint64_t size, struct range_path *path,

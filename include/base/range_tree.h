@@ -50,7 +50,7 @@ struct range_index {
     size_t n_unused; /* places in the first chunk that were never used */
 };
 
-/* ---- words ----------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------------------------- */
 
 static inline bool range_word_is_node(uintptr_t word)
 {
@@ -98,7 +98,7 @@ static inline bool range_entry_holds(const struct range_entry *entry, uint64_t a
     return address - entry->start < entry->size || address == entry->start;
 }
 
-/* ---- memory of leaves and nodes -------------------------------------------------------------------------- */
+/* ---- memory of leaves and nodes ---------------------------------------------------------------------------------- */
 
 /* Memory for a node or for leaves, never used before: what was one of them never becomes the other. */
 RANGE_INDEX_UNUSED void *range_index_room(struct range_index *index)
@@ -167,13 +167,13 @@ RANGE_INDEX_UNUSED void range_index_retire(struct range_index *index, uintptr_t 
     }
 }
 
-/* ---- the tree, with the lock ----------------------------------------------------------------------------- */
+/* ---- the tree, with the lock ------------------------------------------------------------------------------------- */
 
 /* The path down to where a start is, or would be, and where the paths to its neighbours branch off. */
 struct range_path {
-    uintptr_t *place;          /* the word at its end */
-    struct range_node *parent; /* of which that is a child; NULL: it is the root */
-    unsigned slot;             /* of the child */
+    uintptr_t *place;                              /* the word at its end */
+    struct range_node *parent;                     /* of which that is a child; NULL: it is the root */
+    unsigned slot;                                 /* of the child */
     const struct range_node *low_node, *high_node; /* the last ones with children before and after it; or NULL */
     uint32_t low, high;                            /* the bits of these children */
 };

@@ -41,8 +41,8 @@ enum {
     SPIN_FAILURES = 4,     /* after so many in a row one attempt is skipped, */
     SPIN_SKIP_DOUBLES = 9, /* then two, four and so on: so often the number doubles */
     SPIN_SKIP_MAX = 1 << SPIN_SKIP_DOUBLES,
-    SPIN_CROWD = 2,        /* preemptions between two checks that show a crowd; one is an accident */
-    SPIN_CROWDS_MAX = 6    /* so often the time without spinning doubles */
+    SPIN_CROWD = 2,     /* preemptions between two checks that show a crowd; one is an accident */
+    SPIN_CROWDS_MAX = 6 /* so often the time without spinning doubles */
 };
 
 struct spin {

@@ -26,50 +26,50 @@
 
 #define TREE_UNUSED __attribute__((__unused__)) static
 
-#define TREE_GENERATE(name, type, field, compare)                                                        \
-    RB_GENERATE_INTERNAL(name, type, field, compare, TREE_UNUSED)                                        \
-    TREE_UNUSED void name##_insert_before(struct name *head, struct type *element, struct type *next)    \
-    {                                                                                                    \
-        struct type *parent = RB_LEFT(next, field);                                                      \
-                                                                                                         \
-        while (parent && RB_RIGHT(parent, field))                                                        \
-            parent = RB_RIGHT(parent, field);                                                            \
-        if (parent) {                                                                                    \
-            RB_SET(element, parent, field);                                                              \
-            RB_RIGHT(parent, field) = element;                                                           \
-        } else {                                                                                         \
-            RB_SET(element, next, field);                                                                \
-            RB_LEFT(next, field) = element;                                                              \
-        }                                                                                                \
-        RB_AUGMENT(RB_PARENT(element, field));                                                           \
-        name##_RB_INSERT_COLOR(head, element);                                                           \
-    }                                                                                                    \
+#define TREE_GENERATE(name, type, field, compare)                                                           \
+    RB_GENERATE_INTERNAL(name, type, field, compare, TREE_UNUSED)                                           \
+    TREE_UNUSED void name##_insert_before(struct name *head, struct type *element, struct type *next)       \
+    {                                                                                                       \
+        struct type *parent = RB_LEFT(next, field);                                                         \
+                                                                                                            \
+        while (parent && RB_RIGHT(parent, field))                                                           \
+            parent = RB_RIGHT(parent, field);                                                               \
+        if (parent) {                                                                                       \
+            RB_SET(element, parent, field);                                                                 \
+            RB_RIGHT(parent, field) = element;                                                              \
+        } else {                                                                                            \
+            RB_SET(element, next, field);                                                                   \
+            RB_LEFT(next, field) = element;                                                                 \
+        }                                                                                                   \
+        RB_AUGMENT(RB_PARENT(element, field));                                                              \
+        name##_RB_INSERT_COLOR(head, element);                                                              \
+    }                                                                                                       \
     TREE_UNUSED struct type *name##_insert_near(struct name *head, struct type *element, struct type *near) \
-    {                                                                                                    \
-        bool is_after = near && compare(element, near) > 0;                                              \
-        struct type *before = is_after ? near : near ? RB_PREV(name, head, near) : NULL;                 \
-        struct type *next = is_after ? RB_NEXT(name, head, near) : near;                                 \
-                                                                                                         \
-        if (!next || compare(element, next) >= 0 || (before && compare(element, before) <= 0))           \
-            return RB_INSERT(name, head, element);                                                       \
-        name##_insert_before(head, element, next);                                                       \
-        return NULL;                                                                                     \
-    }                                                                                                    \
-    TREE_UNUSED void name##_refresh(struct type *element)                                                \
-    {                                                                                                    \
-        for (; element; element = RB_PARENT(element, field))                                             \
-            RB_AUGMENT(element);                                                                         \
-    }                                                                                                    \
-    TREE_UNUSED void name##_remove_summed(struct name *head, struct type *element)                       \
-    {                                                                                                    \
-        /* the lowest node whose children change: where the one that is really unhooked hangs */         \
-        struct type *changed = RB_PARENT(element, field);                                                \
-                                                                                                         \
-        if (RB_LEFT(element, field) && RB_RIGHT(element, field)) {                                       \
-            struct type *next = RB_NEXT(name, head, element);                                            \
-                                                                                                         \
-            changed = RB_PARENT(next, field) == element ? next : RB_PARENT(next, field);                 \
-        }                                                                                                \
-        RB_REMOVE(name, head, element);                                                                  \
-        name##_refresh(changed);                                                                         \
+    {                                                                                                       \
+        bool is_after = near && compare(element, near) > 0;                                                 \
+        struct type *before = is_after ? near : near ? RB_PREV(name, head, near) : NULL;                    \
+        struct type *next = is_after ? RB_NEXT(name, head, near) : near;                                    \
+                                                                                                            \
+        if (!next || compare(element, next) >= 0 || (before && compare(element, before) <= 0))              \
+            return RB_INSERT(name, head, element);                                                          \
+        name##_insert_before(head, element, next);                                                          \
+        return NULL;                                                                                        \
+    }                                                                                                       \
+    TREE_UNUSED void name##_refresh(struct type *element)                                                   \
+    {                                                                                                       \
+        for (; element; element = RB_PARENT(element, field))                                                \
+            RB_AUGMENT(element);                                                                            \
+    }                                                                                                       \
+    TREE_UNUSED void name##_remove_summed(struct name *head, struct type *element)                          \
+    {                                                                                                       \
+        /* the lowest node whose children change: where the one that is really unhooked hangs */            \
+        struct type *changed = RB_PARENT(element, field);                                                   \
+                                                                                                            \
+        if (RB_LEFT(element, field) && RB_RIGHT(element, field)) {                                          \
+            struct type *next = RB_NEXT(name, head, element);                                               \
+                                                                                                            \
+            changed = RB_PARENT(next, field) == element ? next : RB_PARENT(next, field);                    \
+        }                                                                                                   \
+        RB_REMOVE(name, head, element);                                                                     \
+        name##_refresh(changed);                                                                            \
     }

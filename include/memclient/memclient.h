@@ -85,7 +85,6 @@
 #ifndef MEMCLIENT_MEMCLIENT_H
 #define MEMCLIENT_MEMCLIENT_H
 
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -108,7 +107,9 @@ template <typename T> inline T memclient_sized()
 #define MEMCLIENT_SIZED(type) memclient_sized<type>()
 extern "C" {
 #else
+/* clang-format off */
 #define MEMCLIENT_SIZED(type) {.size = sizeof(type)}
+/* clang-format on */
 #endif
 
 /* A context: one session with the broker, and what was opened through it. */
@@ -123,7 +124,7 @@ struct memclient_reservation;
 /* The most buffers that one memclient_alloc_many() makes, or memclient_map_many() maps. */
 #define MEMCLIENT_BATCH_MAX 64
 /* The longest name, without its NUL, and with the "uid:N/" before it that names another user's. */
-#define MEMCLIENT_NAME_MAX 255
+#define MEMCLIENT_NAME_MAX  255
 #define MEMCLIENT_NAME_SIZE 272
 /* A pool's name with its NUL. */
 #define MEMCLIENT_POOL_NAME_SIZE 64
@@ -132,23 +133,21 @@ struct memclient_reservation;
 
 /* What a holder may do; a bit mask. The kernel enforces READ and WRITE. */
 enum memclient_right {
-    MEMCLIENT_READ = 1,   /* read and map it */
-    MEMCLIENT_WRITE = 2,  /* write it; implies READ */
-    MEMCLIENT_SHARE = 4,  /* make tokens with a subset of one's own rights */
-    MEMCLIENT_MANAGE = 8  /* publish, bind and unbind names, revoke others' tokens, discard, move, place, destroy */
+    MEMCLIENT_READ = 1,  /* read and map it */
+    MEMCLIENT_WRITE = 2, /* write it; implies READ */
+    MEMCLIENT_SHARE = 4, /* make tokens with a subset of one's own rights */
+    MEMCLIENT_MANAGE = 8 /* publish, bind and unbind names, revoke others' tokens, discard, move, place, destroy */
 };
 
 /* Added to the rights when opening by token, name or id: accepts a foreign buffer. See memclient_adopt_fd(). */
-enum memclient_accept {
-    MEMCLIENT_ACCEPT_FOREIGN = 256
-};
+enum memclient_accept { MEMCLIENT_ACCEPT_FOREIGN = 256 };
 
 /* Which pages a buffer consists of. */
 enum memclient_pages {
-    MEMCLIENT_PAGES_ANY = 0,     /* the pool's; without a pool, by the size: see memclient_alloc() */
-    MEMCLIENT_PAGES_BASE = 1,    /* the system's base page */
-    MEMCLIENT_PAGES_THP = 2,     /* base pages that the kernel backs with transparent huge pages where it can */
-    MEMCLIENT_PAGES_HUGETLB = 3  /* huge pages that the system has reserved, of `page_size` */
+    MEMCLIENT_PAGES_ANY = 0,    /* the pool's; without a pool, by the size: see memclient_alloc() */
+    MEMCLIENT_PAGES_BASE = 1,   /* the system's base page */
+    MEMCLIENT_PAGES_THP = 2,    /* base pages that the kernel backs with transparent huge pages where it can */
+    MEMCLIENT_PAGES_HUGETLB = 3 /* huge pages that the system has reserved, of `page_size` */
 };
 
 /*
@@ -170,16 +169,16 @@ enum memclient_placement {
 
 /* Properties of a buffer; a bit mask. The first four are options of an allocation. */
 enum memclient_buffer_flag {
-    MEMCLIENT_PUBLISHABLE = 1,            /* it may be published later */
-    MEMCLIENT_NO_ADDRESS = 2,             /* it was allocated without a home */
-    MEMCLIENT_NO_DESCRIPTOR = 4,          /* in memclient_alloc_options only: it is not mapped soon, see there */
-    MEMCLIENT_SHARED_SOON = 8,            /* likewise: memclient_share() will be called for it */
-    MEMCLIENT_BUFFER_PUBLISHED = 256,     /* immutable forever */
-    MEMCLIENT_BUFFER_FUTURE_ONLY = 512,   /* published, but writable mappings made before may still write */
-    MEMCLIENT_BUFFER_LAZY = 1024,         /* from a lazy pool: touching it may raise SIGBUS */
-    MEMCLIENT_BUFFER_EXPORTED = 2048,     /* a descriptor has left the broker */
-    MEMCLIENT_BUFFER_VERIFIED = 4096,     /* every page was seen on the node where it should be */
-    MEMCLIENT_BUFFER_FOREIGN = 8192       /* memory that was allocated elsewhere: memclient_adopt_fd() */
+    MEMCLIENT_PUBLISHABLE = 1,          /* it may be published later */
+    MEMCLIENT_NO_ADDRESS = 2,           /* it was allocated without a home */
+    MEMCLIENT_NO_DESCRIPTOR = 4,        /* in memclient_alloc_options only: it is not mapped soon, see there */
+    MEMCLIENT_SHARED_SOON = 8,          /* likewise: memclient_share() will be called for it */
+    MEMCLIENT_BUFFER_PUBLISHED = 256,   /* immutable forever */
+    MEMCLIENT_BUFFER_FUTURE_ONLY = 512, /* published, but writable mappings made before may still write */
+    MEMCLIENT_BUFFER_LAZY = 1024,       /* from a lazy pool: touching it may raise SIGBUS */
+    MEMCLIENT_BUFFER_EXPORTED = 2048,   /* a descriptor has left the broker */
+    MEMCLIENT_BUFFER_VERIFIED = 4096,   /* every page was seen on the node where it should be */
+    MEMCLIENT_BUFFER_FOREIGN = 8192     /* memory that was allocated elsewhere: memclient_adopt_fd() */
 };
 
 enum memclient_buffer_state {
@@ -189,7 +188,7 @@ enum memclient_buffer_state {
     MEMCLIENT_STATE_ENDING = 3      /* its pages are being freed */
 };
 
-/* ------------------------------------------------------------------------------------------------- the library */
+/* ---- the library ------------------------------------------------------------------------------------------------- */
 
 /* The library's version, "0.1.0". A static string. */
 MEMCLIENT_API const char *memclient_version(void);
@@ -209,10 +208,10 @@ MEMCLIENT_API unsigned memclient_error_status(void);
 /* The name of a status, like "POOL_FULL"; "REFUSED" for one that this version does not know. */
 MEMCLIENT_API const char *memclient_status_name(unsigned status);
 
-/* -------------------------------------------------------------------------------------------------- the context */
+/* ---- the context ------------------------------------------------------------------------------------------------- */
 
 enum memclient_autostart {
-    MEMCLIENT_AUTOSTART_ENV = 0,   /* start a private broker if none answers, unless MEMORYD_AUTOSTART is 0 */
+    MEMCLIENT_AUTOSTART_ENV = 0, /* start a private broker if none answers, unless MEMORYD_AUTOSTART is 0 */
     MEMCLIENT_AUTOSTART_NEVER = 1,
     MEMCLIENT_AUTOSTART_ALWAYS = 2 /* whatever the environment says */
 };
@@ -261,15 +260,15 @@ MEMCLIENT_API int memclient_default(struct memclient **ctx);
 
 struct memclient_connection_info {
     size_t size;
-    char socket[108];     /* path of the broker's socket */
-    uint64_t session;     /* id of this session */
-    uint32_t broker_id;   /* random; also in each of its tokens */
-    uint32_t broker_uid;  /* who runs it and owns its buffers' inodes */
-    uint64_t arena_base;  /* homes and reservations are in the arena */
+    char socket[108];    /* path of the broker's socket */
+    uint64_t session;    /* id of this session */
+    uint32_t broker_id;  /* random; also in each of its tokens */
+    uint32_t broker_uid; /* who runs it and owns its buffers' inodes */
+    uint64_t arena_base; /* homes and reservations are in the arena */
     uint64_t arena_size;
-    uint64_t base_page;   /* the system's base page size */
-    bool simulated;       /* the NUMA nodes are simulated */
-    bool autostarted;     /* this context started the broker */
+    uint64_t base_page; /* the system's base page size */
+    bool simulated;     /* the NUMA nodes are simulated */
+    bool autostarted;   /* this context started the broker */
 };
 #define MEMCLIENT_CONNECTION_INFO_INIT MEMCLIENT_SIZED(struct memclient_connection_info)
 
@@ -279,7 +278,7 @@ MEMCLIENT_API int memclient_connection(struct memclient *ctx, struct memclient_c
 /* One round trip to the broker. Does nothing else. */
 MEMCLIENT_API int memclient_ping(struct memclient *ctx);
 
-/* ------------------------------------------------------------------------------------------------------- buffers */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 /*
  * How long a buffer lives on when the session that allocated it ends, with its process or by memclient_close():
@@ -439,30 +438,30 @@ MEMCLIENT_API struct memclient *memclient_buffer_context(const struct memclient_
 struct memclient_buffer_info {
     size_t size;
     uint64_t id;
-    unsigned state;             /* enum memclient_buffer_state */
-    unsigned flags;             /* enum memclient_buffer_flag */
-    uint64_t length;            /* as asked for */
-    uint64_t bytes;             /* committed and charged */
+    unsigned state;  /* enum memclient_buffer_state */
+    unsigned flags;  /* enum memclient_buffer_flag */
+    uint64_t length; /* as asked for */
+    uint64_t bytes;  /* committed and charged */
     char pool[MEMCLIENT_POOL_NAME_SIZE];
-    unsigned pages;             /* enum memclient_pages */
-    unsigned placement;         /* enum memclient_placement */
+    unsigned pages;     /* enum memclient_pages */
+    unsigned placement; /* enum memclient_placement */
     uint64_t page_size;
-    uint64_t huge_bytes;        /* of MEMCLIENT_PAGES_THP: what huge pages backed at commit */
-    uint32_t uid;               /* of the process that allocated it */
-    uint32_t charged_uid;       /* the user whose limits it counts against */
-    int32_t pid;                /* of the process that allocated it */
-    uint32_t holds;             /* sessions that hold it */
+    uint64_t huge_bytes;  /* of MEMCLIENT_PAGES_THP: what huge pages backed at commit */
+    uint32_t uid;         /* of the process that allocated it */
+    uint32_t charged_uid; /* the user whose limits it counts against */
+    int32_t pid;          /* of the process that allocated it */
+    uint32_t holds;       /* sessions that hold it */
     uint32_t names;
     uint32_t tokens;
     uint64_t inode;
-    uint64_t address;           /* home, 0 = none */
-    uint64_t created_ms;        /* wall clock, since 1970 */
-    uint64_t detached_ms;       /* likewise; 0 unless detached */
+    uint64_t address;               /* home, 0 = none */
+    uint64_t created_ms;            /* wall clock, since 1970 */
+    uint64_t detached_ms;           /* likewise; 0 unless detached */
     char name[MEMCLIENT_NAME_SIZE]; /* one of its names, or "" */
-    uint32_t n_nodes;           /* the nodes to which its bytes are charged */
+    uint32_t n_nodes;               /* the nodes to which its bytes are charged */
     uint32_t nodes[64];
     uint64_t node_bytes[64];
-    uint32_t n_holders;         /* the first sessions that hold it, with their rights */
+    uint32_t n_holders; /* the first sessions that hold it, with their rights */
     uint32_t holder_rights[16];
     uint64_t holders[16];
     uint32_t holder_claims[16]; /* enum memclient_claim of each */
@@ -481,7 +480,7 @@ MEMCLIENT_API int memclient_buffer_info(struct memclient_buffer *buf, struct mem
 #pragma GCC diagnostic pop
 #endif
 
-/* ------------------------------------------------------------------------------------------------------- sharing */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 /*
  * A descriptor of the buffer, its *shareable handle*: any process that gets it may map or import it. It keeps the
@@ -607,7 +606,7 @@ MEMCLIENT_API void memclient_token_format(const struct memclient_token *token, c
 /* Reads such a text, in upper or lower case. -EBADMSG: it is none. Makes no call. */
 MEMCLIENT_API int memclient_token_parse(const char *text, struct memclient_token *token);
 
-/* ---------------------------------------------------------------------------------------- publish, discard, move */
+/* ---- publish, discard, move -------------------------------------------------------------------------------------- */
 
 enum memclient_publish_flag {
     /* Forbids only new writable mappings and writes; existing ones stay. memclient_buffer_info() tells. */
@@ -658,7 +657,7 @@ MEMCLIENT_API int memclient_discard(struct memclient_buffer *buf, uint64_t offse
  */
 MEMCLIENT_API int memclient_move(struct memclient_buffer *buf, uint32_t node);
 
-/* --------------------------------------------------------------------------------------------------------- names */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /*
  * Names are per user: "a/b" is one's own, "uid:1000/a/b" another user's. 1-255 bytes of UTF-8 without control
@@ -709,7 +708,7 @@ MEMCLIENT_API int memclient_name_unbind(struct memclient *ctx, const char *name)
  */
 MEMCLIENT_API int memclient_destroy(struct memclient *ctx, uint64_t id, bool force);
 
-/* ------------------------------------------------------------------------------------ addresses and mappings */
+/* ---- addresses and mappings -------------------------------------------------------------------------------------- */
 
 /*
  * Reserves `size` bytes of addresses (a multiple of the base page) for this session, on the whole host and in this
@@ -851,16 +850,16 @@ MEMCLIENT_API int memclient_fork_dont_copy(struct memclient *ctx, void *address,
 
 struct memclient_address_info {
     size_t size;
-    struct memclient *context;        /* which has it */
-    void *address;                    /* start of the mapping, of several the one that reaches furthest; or of the
+    struct memclient *context;       /* which has it */
+    void *address;                   /* start of the mapping, of several the one that reaches furthest; or of the
                                          reservation, if nothing is mapped */
-    uint64_t length;                  /* likewise */
-    struct memclient_buffer *buffer;  /* what is mapped there; NULL = nothing, or a child's copy; see below */
-    uint64_t buffer_id;               /* or 0 */
-    uint64_t offset;                  /* in the buffer, of the address asked for */
-    unsigned access;                  /* MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, MEMCLIENT_NO_ACCESS */
+    uint64_t length;                 /* likewise */
+    struct memclient_buffer *buffer; /* what is mapped there; NULL = nothing, or a child's copy; see below */
+    uint64_t buffer_id;              /* or 0 */
+    uint64_t offset;                 /* in the buffer, of the address asked for */
+    unsigned access;                 /* MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, MEMCLIENT_NO_ACCESS */
     struct memclient_reservation *reservation; /* which it is in, or NULL */
-    bool process_private;             /* that is one of memclient_reserve_private() */
+    bool process_private;                      /* that is one of memclient_reserve_private() */
 };
 #define MEMCLIENT_ADDRESS_INFO_INIT MEMCLIENT_SIZED(struct memclient_address_info)
 
@@ -871,7 +870,7 @@ struct memclient_address_info {
  */
 MEMCLIENT_API int memclient_query_address(const void *address, struct memclient_address_info *info);
 
-/* -------------------------------------------------------------------------------------------------------- events */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 /* A bit mask for memclient_subscribe(). */
 enum memclient_event_kind {
@@ -886,10 +885,10 @@ enum memclient_event_kind {
 
 struct memclient_event {
     size_t size;
-    unsigned kind;                  /* one of enum memclient_event_kind */
-    unsigned level;                 /* PRESSURE: 0 = below 85 % used, 1 = above it, 2 = above 95 % */
-    uint64_t buffer;                /* DISCARDED, NAME: the buffer's id */
-    bool bound;                     /* NAME: bound, else unbound */
+    unsigned kind;                       /* one of enum memclient_event_kind */
+    unsigned level;                      /* PRESSURE: 0 = below 85 % used, 1 = above it, 2 = above 95 % */
+    uint64_t buffer;                     /* DISCARDED, NAME: the buffer's id */
+    bool bound;                          /* NAME: bound, else unbound */
     char pool[MEMCLIENT_POOL_NAME_SIZE]; /* PRESSURE */
     char name[MEMCLIENT_NAME_SIZE];      /* NAME; with "uid:N/" before it where it is another user's */
 };
@@ -907,15 +906,15 @@ MEMCLIENT_API int memclient_event_fd(struct memclient *ctx, int *fd);
 /* Takes the next event; never blocks. -EAGAIN: there is none now. Only the last 32 are kept: MEMCLIENT_EVENT_LOST. */
 MEMCLIENT_API int memclient_next_event(struct memclient *ctx, struct memclient_event *event);
 
-/* ------------------------------------------------------------------------------------------ status and listings */
+/* ---- status and listings ----------------------------------------------------------------------------------------- */
 
 struct memclient_broker_status {
     size_t size;
-    char version[64];    /* of the broker program */
+    char version[64]; /* of the broker program */
     uint32_t broker_id;
     int32_t broker_pid;
     uint32_t broker_uid;
-    bool simulated;      /* the NUMA nodes are simulated */
+    bool simulated; /* the NUMA nodes are simulated */
     uint64_t uptime_ms;
     uint64_t sessions;
     uint64_t buffers;          /* live */
@@ -924,18 +923,18 @@ struct memclient_broker_status {
     uint64_t names;
     uint64_t tokens;
     uint64_t reservations;
-    uint64_t fds;              /* open in the broker */
+    uint64_t fds; /* open in the broker */
     uint64_t fds_limit;
-    uint64_t requests;         /* served since its start */
-    uint64_t refused;          /* of those */
+    uint64_t requests; /* served since its start */
+    uint64_t refused;  /* of those */
     uint64_t arena_base;
     uint64_t arena_size;
-    char config[256];          /* the configuration file, "" if none */
-    int32_t keeper_pid;        /* the broker's parent, which starts the next one */
-    uint32_t restarts;         /* former brokers whose state this one has taken over */
-    uint64_t quarantined;      /* damaged records of theirs, which nobody uses */
-    uint64_t buffers_ending;   /* whose pages are being freed; a broker of 0.1 counts them as detached */
-    bool config_stale;         /* the file had mistakes when it was read last, so its former contents are in force */
+    char config[256];        /* the configuration file, "" if none */
+    int32_t keeper_pid;      /* the broker's parent, which starts the next one */
+    uint32_t restarts;       /* former brokers whose state this one has taken over */
+    uint64_t quarantined;    /* damaged records of theirs, which nobody uses */
+    uint64_t buffers_ending; /* whose pages are being freed; a broker of 0.1 counts them as detached */
+    bool config_stale;       /* the file had mistakes when it was read last, so its former contents are in force */
 };
 #define MEMCLIENT_BROKER_STATUS_INIT MEMCLIENT_SIZED(struct memclient_broker_status)
 
@@ -951,13 +950,13 @@ MEMCLIENT_API int memclient_status(struct memclient *ctx, struct memclient_broke
 struct memclient_node {
     size_t size;
     uint32_t node;
-    uint32_t physical;   /* the kernel's number; it differs only if nodes are simulated */
-    uint64_t total;      /* the node's memory */
-    uint64_t capacity;   /* how much of it buffers of base pages may have */
-    uint64_t used;       /* of that */
+    uint32_t physical; /* the kernel's number; it differs only if nodes are simulated */
+    uint64_t total;    /* the node's memory */
+    uint64_t capacity; /* how much of it buffers of base pages may have */
+    uint64_t used;     /* of that */
     bool has_cpus;
     bool simulated;
-    size_t n_distances;  /* to nodes 0, 1, ...; 10 = local */
+    size_t n_distances; /* to nodes 0, 1, ...; 10 = local */
     const uint32_t *distances;
 };
 /* The NUMA nodes with memory. */
@@ -969,23 +968,23 @@ struct memclient_pool {
     const char *name;
     size_t n_nodes;
     const uint32_t *nodes;
-    unsigned pages;      /* enum memclient_pages */
-    unsigned placement;  /* enum memclient_placement */
+    unsigned pages;     /* enum memclient_pages */
+    unsigned placement; /* enum memclient_placement */
     uint64_t page_size;
     uint64_t granule;
     uint64_t part_size;
     size_t n_weights;
     const uint32_t *weights;
-    bool lazy;           /* pages are allocated on first touch: SIGBUS is possible */
+    bool lazy; /* pages are allocated on first touch: SIGBUS is possible */
     bool simulated;
     uint64_t capacity;
     uint64_t used;
-    uint64_t available;  /* what this caller could allocate now in one piece, see below */
+    uint64_t available; /* what this caller could allocate now in one piece, see below */
     uint64_t buffers;
-    bool declared;       /* in the configuration, not made automatically */
-    uint64_t stock;      /* pre-allocated for later allocations; not in `used`, and freed when others need memory */
+    bool declared;          /* in the configuration, not made automatically */
+    uint64_t stock;         /* pre-allocated for later allocations; not in `used`, and freed when others need memory */
     uint64_t stock_buffers; /* in how many buffers */
-    uint64_t stock_ready; /* bytes of `stock` that are ready for use */
+    uint64_t stock_ready;   /* bytes of `stock` that are ready for use */
 };
 /*
  * The pools from which this user may allocate. `available` is what the pool and its nodes have left, as far as the
@@ -1039,12 +1038,12 @@ struct memclient_name {
     const char *name;
     uint32_t uid;
     uint64_t buffer;
-    unsigned policy;       /* enum memclient_name_policy */
+    unsigned policy; /* enum memclient_name_policy */
     uint64_t keep_ms;
     unsigned group_rights;
     uint32_t gid;
     unsigned other_rights;
-    uint64_t session;      /* which bound it, 0 once that has ended */
+    uint64_t session; /* which bound it, 0 once that has ended */
 };
 /* The names, and how long they keep their buffers. */
 MEMCLIENT_API int memclient_list_names(struct memclient *ctx, int (*fn)(const struct memclient_name *name, void *data),
@@ -1055,14 +1054,14 @@ struct memclient_token_info {
     uint64_t serial;
     uint64_t buffer;
     unsigned rights;
-    unsigned flags;       /* enum memclient_share_flag */
+    unsigned flags; /* enum memclient_share_flag */
     uint32_t uid;
     uint32_t gid;
     int32_t pid;
-    uint32_t uses_left;   /* 0 = any number */
-    uint64_t expires_ms;  /* from now; 0 = never */
+    uint32_t uses_left;  /* 0 = any number */
+    uint64_t expires_ms; /* from now; 0 = never */
     uint32_t maker_uid;
-    uint64_t session;     /* which made it, 0 once that has ended */
+    uint64_t session; /* which made it, 0 once that has ended */
 };
 /* The tokens that can still be used, without their secrets. */
 MEMCLIENT_API int memclient_list_tokens(struct memclient *ctx,
@@ -1070,10 +1069,10 @@ MEMCLIENT_API int memclient_list_tokens(struct memclient *ctx,
 
 struct memclient_check_result {
     size_t size;
-    uint64_t buffers;        /* examined */
-    uint64_t records;        /* of all kinds */
-    uint32_t faults;         /* sums that do not agree: 0 on a healthy broker */
-    uint32_t n_sentences;    /* about the first of them, and about quarantined records, which are no fault */
+    uint64_t buffers;     /* examined */
+    uint64_t records;     /* of all kinds */
+    uint32_t faults;      /* sums that do not agree: 0 on a healthy broker */
+    uint32_t n_sentences; /* about the first of them, and about quarantined records, which are no fault */
     char sentences[16][256];
 };
 #define MEMCLIENT_CHECK_RESULT_INIT MEMCLIENT_SIZED(struct memclient_check_result)
@@ -1104,8 +1103,8 @@ struct memclient_reload_line {
 
 struct memclient_reload_result {
     size_t size;
-    char config[256];        /* the file whose configuration is in force, "" if there is none */
-    uint32_t n_lines;        /* if lines are left out, the last one of their kind tells how many */
+    char config[256]; /* the file whose configuration is in force, "" if there is none */
+    uint32_t n_lines; /* if lines are left out, the last one of their kind tells how many */
     struct memclient_reload_line lines[48];
 };
 #define MEMCLIENT_RELOAD_RESULT_INIT MEMCLIENT_SIZED(struct memclient_reload_result)

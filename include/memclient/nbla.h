@@ -65,10 +65,7 @@ typedef struct nbla_memory nbla_memory;
 typedef struct nbla_physical_memory nbla_physical_memory;
 
 /* Does the device, or another process, still work with the memory? */
-typedef enum {
-    NBLA_DEVICE_LOCKED = 0,
-    NBLA_DEVICE_UNLOCKED = 1
-} nbla_device_memory_state;
+typedef enum { NBLA_DEVICE_LOCKED = 0, NBLA_DEVICE_UNLOCKED = 1 } nbla_device_memory_state;
 
 typedef enum {
     NBLA_TYPE_NORMAL = 0, /* alloc() allocates its memory */
@@ -88,7 +85,7 @@ enum nbla_error {
     NBLA_ERROR_RUNTIME = -10
 };
 
-/* ------------------------------------------------------------------------------------------------------- errors */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* nnabla's name of a code: "value", "memory"; "unclassified" for any other number. Makes no call. */
 MEMCLIENT_NBLA_API const char *nbla_strerror(int error);
@@ -99,7 +96,7 @@ MEMCLIENT_NBLA_API const char *nbla_error(void);
 /* The code of this thread's last failure, for functions that do not return one; 0 before the first. */
 MEMCLIENT_NBLA_API int nbla_error_code(void);
 
-/* ------------------------------------------------------------------------------------------------ making memories */
+/* ---- making memories --------------------------------------------------------------------------------------------- */
 
 /*
  * Makes a memory of `bytes` (0 counts as 1) on a device, without memory yet. NULL and an error:
@@ -172,7 +169,7 @@ MEMCLIENT_NBLA_API void nbla_memory_set_pointer(nbla_memory *memory, void *point
  */
 MEMCLIENT_NBLA_API int nbla_memory_destroy(nbla_memory *memory);
 
-/* ------------------------------------------------------------------------------------------------------ questions */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 /* These make no call to the broker, and cannot fail. */
 
@@ -208,7 +205,7 @@ MEMCLIENT_NBLA_API nbla_memory *nbla_memory_prev(const nbla_memory *memory);
 /* bytes() if it has memory and is the whole allocation; 0 if it is disabled or one of several blocks. */
 MEMCLIENT_NBLA_API size_t nbla_memory_bytes_active(const nbla_memory *memory);
 
-/* --------------------------------------------------------------------------------------------------------- blocks */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 /* Mark it as in use, or no longer: try_merge() does not take a locked block. Not counted. They make no call. */
 MEMCLIENT_NBLA_API void nbla_memory_lock(nbla_memory *memory);
@@ -242,7 +239,7 @@ MEMCLIENT_NBLA_API int nbla_memory_try_merge(nbla_memory *memory, nbla_memory *f
  * links. Makes no call. */
 MEMCLIENT_NBLA_API void nbla_memory_associate_consecutive(nbla_memory *left, nbla_memory *right);
 
-/* ------------------------------------------------------------------------------------------------- virtual memory */
+/* ---- virtual memory ---------------------------------------------------------------------------------------------- */
 
 /*
  * Maps the chunks of the list behind each other, in the list's order, after allocating those without memory. pointer()
@@ -284,7 +281,7 @@ MEMCLIENT_NBLA_API int nbla_memory_append_phys(nbla_memory *memory, nbla_physica
 /* Empties the list, and drops its references. Bound chunks stay bound. */
 MEMCLIENT_NBLA_API void nbla_memory_clear_phys(nbla_memory *memory);
 
-/* ------------------------------------------------------------------------------------------------ physical memory */
+/* ---- physical memory --------------------------------------------------------------------------------------------- */
 
 /* Makes a chunk of `bytes` (0 counts as 1) on a device, without memory yet. NULL: like nbla_memory_new(). */
 MEMCLIENT_NBLA_API nbla_physical_memory *nbla_physical_memory_new(memclient *ctx, size_t bytes, const char *device_id);
@@ -306,7 +303,7 @@ MEMCLIENT_NBLA_API size_t nbla_physical_memory_bytes(const nbla_physical_memory 
 /* Does it have memory? */
 MEMCLIENT_NBLA_API bool nbla_physical_memory_allocated(const nbla_physical_memory *p);
 
-/* -------------------------------------------------------------------------------------------------------- sharing */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 /*
  * Processes share a part of a buffer of the broker: a descriptor or a token of the buffer, and the offset and length of
@@ -367,7 +364,7 @@ MEMCLIENT_NBLA_API int nbla_physical_memory_open_token(memclient *ctx, const str
                                                        uint64_t offset, uint64_t length, void *wanted,
                                                        nbla_physical_memory **p);
 
-/* --------------------------------------------------------------------------------------------------- device state */
+/* ---- device state ------------------------------------------------------------------------------------------------ */
 
 /*
  * LOCKED while another process, or another opening or virtual memory in this one, has locked an opened part of this

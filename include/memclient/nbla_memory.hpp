@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
 /*
  * nnabla's memory classes with memory of memoryd, as template arguments for nnabla's own allocators.
  *
@@ -27,6 +26,8 @@
  * with a block that is no neighbour adds that block's bytes and disables it. Its memory is released with the object, so
  * nothing is lost, but bytes() is then more than there is.
  */
+#pragma once
+
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -41,9 +42,11 @@
 
 #include "nbla.h"
 
-namespace nbla_memoryd {
+namespace nbla_memoryd
+{
 
-namespace detail {
+namespace detail
+{
 
 static_assert(static_cast<int>(nbla::error_code::unclassified) == -NBLA_ERROR_UNCLASSIFIED - 1 &&
                   static_cast<int>(nbla::error_code::value) == -NBLA_ERROR_VALUE - 1 &&
@@ -72,8 +75,9 @@ using ChunkHandle = std::unique_ptr<nbla_physical_memory, Destroy>;
 } // namespace detail
 
 /* A block of a buffer of memoryd, like nbla::CpuMemory with memory of malloc(). */
-class MemorydMemory : public nbla::Memory {
-public:
+class MemorydMemory : public nbla::Memory
+{
+  public:
     /* error_code::value: the device does not exist. */
     MemorydMemory(std::size_t bytes, const std::string &device_id)
         : MemorydMemory(nbla_memory_new(nullptr, bytes, device_id.c_str()))
@@ -113,10 +117,9 @@ public:
     void lock_device_memory() override { nbla_memory_lock_device(handle()); }
     void unlock_device_memory() { nbla_memory_unlock_device(handle()); }
 
-protected:
+  protected:
     explicit MemorydMemory(detail::MemoryHandle memory)
-        : nbla::Memory(nbla_memory_bytes(memory.get()), nbla_memory_device_id(memory.get())),
-          handle_(std::move(memory))
+        : nbla::Memory(nbla_memory_bytes(memory.get()), nbla_memory_device_id(memory.get())), handle_(std::move(memory))
     {
         ptr_ = nbla_memory_pointer(handle());
     }
@@ -158,7 +161,7 @@ protected:
         ptr_ = nbla_memory_pointer(handle());
     }
 
-private:
+  private:
     static nbla_memory *made(nbla_memory *memory)
     {
         if (!memory)
@@ -208,8 +211,9 @@ private:
 };
 
 /* A chunk: physical memory of memoryd without an address. */
-class MemorydPhysicalMemory : public nbla::PhysicalMemory {
-public:
+class MemorydPhysicalMemory : public nbla::PhysicalMemory
+{
+  public:
     /* Allocates at once, and bytes() are whole pages: so VirtualCachingAllocator counts what there is, and meets a full
      * pool or a limit where it frees its cache and tries again. error_code::value: the device does not exist. */
     MemorydPhysicalMemory(std::size_t bytes, const std::string &device_id)
@@ -234,7 +238,7 @@ public:
 
     nbla_physical_memory *handle() const { return handle_.get(); }
 
-private:
+  private:
     std::size_t allocate()
     {
         const std::size_t bytes = nbla_physical_memory_alloc(handle());
@@ -250,8 +254,9 @@ private:
 };
 
 /* Chunks behind each other in a range of addresses. */
-class MemorydVirtualMemory : public MemorydMemory {
-public:
+class MemorydVirtualMemory : public MemorydMemory
+{
+  public:
     /* The chunks are MemorydPhysicalMemory, and together have at least `bytes`. */
     MemorydVirtualMemory(std::size_t bytes, const std::string &device_id, nbla::VecPhysicalMemoryPtr chunks)
         : MemorydMemory(nbla_memory_new_virtual(nullptr, bytes, device_id.c_str(), nullptr, 0))
@@ -260,7 +265,7 @@ public:
         p_memories_ = std::move(chunks);
     }
 
-protected:
+  protected:
     /* The list is nnabla's; bind_impl() copies it to the C library's. */
     void bind_impl() override
     {
@@ -289,7 +294,7 @@ protected:
         return grown != 0;
     }
 
-private:
+  private:
     static std::vector<nbla_physical_memory *> handles(const nbla::VecPhysicalMemoryPtr &chunks)
     {
         std::vector<nbla_physical_memory *> found;

@@ -77,16 +77,16 @@ struct memclient_svm_device {
 
 /* Why an allocation is refused. */
 enum memclient_svm_rule {
-    MEMCLIENT_SVM_RULE_NONE = 0,           /* it is not refused */
-    MEMCLIENT_SVM_RULE_DEVICES = 1,        /* no device has shared virtual memory */
-    MEMCLIENT_SVM_RULE_UNKNOWN_FLAGS = 2,  /* a bit is not in enum memclient_svm_flag */
-    MEMCLIENT_SVM_RULE_ACCESS = 3,         /* more than one of READ_WRITE, WRITE_ONLY, READ_ONLY */
-    MEMCLIENT_SVM_RULE_ATOMICS_ALONE = 4,  /* ATOMICS without FINE_GRAIN_BUFFER */
-    MEMCLIENT_SVM_RULE_FINE_GRAIN = 5,     /* a device lacks FINE_GRAIN_BUFFER */
-    MEMCLIENT_SVM_RULE_ATOMICS = 6,        /* a device lacks ATOMICS */
-    MEMCLIENT_SVM_RULE_SIZE = 7,           /* 0, or more than a device's max_alloc_size */
-    MEMCLIENT_SVM_RULE_ALIGNMENT = 8,      /* no power of two, or more than a device's largest type */
-    MEMCLIENT_SVM_RULE_ENDIAN = 9          /* a device has the other byte order */
+    MEMCLIENT_SVM_RULE_NONE = 0,          /* it is not refused */
+    MEMCLIENT_SVM_RULE_DEVICES = 1,       /* no device has shared virtual memory */
+    MEMCLIENT_SVM_RULE_UNKNOWN_FLAGS = 2, /* a bit is not in enum memclient_svm_flag */
+    MEMCLIENT_SVM_RULE_ACCESS = 3,        /* more than one of READ_WRITE, WRITE_ONLY, READ_ONLY */
+    MEMCLIENT_SVM_RULE_ATOMICS_ALONE = 4, /* ATOMICS without FINE_GRAIN_BUFFER */
+    MEMCLIENT_SVM_RULE_FINE_GRAIN = 5,    /* a device lacks FINE_GRAIN_BUFFER */
+    MEMCLIENT_SVM_RULE_ATOMICS = 6,       /* a device lacks ATOMICS */
+    MEMCLIENT_SVM_RULE_SIZE = 7,          /* 0, or more than a device's max_alloc_size */
+    MEMCLIENT_SVM_RULE_ALIGNMENT = 8,     /* no power of two, or more than a device's largest type */
+    MEMCLIENT_SVM_RULE_ENDIAN = 9         /* a device has the other byte order */
 };
 
 /*
@@ -106,16 +106,16 @@ enum memclient_svm_option {
 
 struct memclient_svm_options {
     size_t size;
-    struct memclient *context;  /* must outlive the heap; NULL = the process-wide one */
+    struct memclient *context;                  /* must outlive the heap; NULL = the process-wide one */
     const struct memclient_svm_device *devices; /* copied */
-    size_t n_devices;           /* 0 = one with all capabilities, and any size */
-    const char *pool;           /* name of a pool of the broker; NULL = chosen by nodes */
-    const uint32_t *nodes;      /* NUMA nodes, at most 64 */
-    size_t n_nodes;             /* 0 = any */
-    unsigned placement;         /* enum memclient_placement */
-    unsigned flags;             /* enum memclient_svm_option */
-    uint64_t quarantine;        /* bytes of freed allocations that are not used again, see below */
-    const char *name;           /* buffers are named NAME/PID-SESSION-HEAP/1 and so on; NULL = svm */
+    size_t n_devices;                           /* 0 = one with all capabilities, and any size */
+    const char *pool;                           /* name of a pool of the broker; NULL = chosen by nodes */
+    const uint32_t *nodes;                      /* NUMA nodes, at most 64 */
+    size_t n_nodes;                             /* 0 = any */
+    unsigned placement;                         /* enum memclient_placement */
+    unsigned flags;                             /* enum memclient_svm_option */
+    uint64_t quarantine;                        /* bytes of freed allocations that are not used again, see below */
+    const char *name;                           /* buffers are named NAME/PID-SESSION-HEAP/1 and so on; NULL = svm */
 };
 #define MEMCLIENT_SVM_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_svm_options)
 
@@ -166,7 +166,7 @@ MEMCLIENT_API int memclient_svm_info(const void *ptr, struct memclient_svm_info 
 #pragma GCC diagnostic pop
 #endif
 
-/* ------------------------------------------------------------------------------------------------------- sharing */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 /*
  * Finds the buffer that an allocation lies in, and where in it, by any address in the allocation. The reference is the

@@ -13,16 +13,16 @@
 #include <memclient/memclient.h>
 
 /* No broker: the function got as far as that. */
-#define reaches(call)                                       \
-    do {                                                    \
-        assert_int_equal((call), -ENOENT);                  \
-        assert_string_not_equal(memclient_error(), "");     \
-        assert_int_equal(memclient_error_status(), 0);      \
+#define reaches(call)                                   \
+    do {                                                \
+        assert_int_equal((call), -ENOENT);              \
+        assert_string_not_equal(memclient_error(), ""); \
+        assert_int_equal(memclient_error_status(), 0);  \
     } while (0)
-#define refuses(call, wanted)                               \
-    do {                                                    \
-        assert_int_equal((call), -(wanted));                \
-        assert_string_not_equal(memclient_error(), "");     \
+#define refuses(call, wanted)                           \
+    do {                                                \
+        assert_int_equal((call), -(wanted));            \
+        assert_string_not_equal(memclient_error(), ""); \
     } while (0)
 
 static int setup(void **state)
@@ -140,8 +140,7 @@ static void sharing(void **state)
     refuses(memclient_token_parse("", &token), EBADMSG);
     refuses(memclient_token_parse("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff0", &token),
             EBADMSG);
-    refuses(memclient_token_parse(" 0112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", &token),
-            EBADMSG);
+    refuses(memclient_token_parse(" 0112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", &token), EBADMSG);
     refuses(memclient_token_parse(NULL, &token), EINVAL);
 }
 
@@ -212,10 +211,10 @@ static int never(const void *item, void *data)
     abort();
 }
 
-#define LIST(name, type)                                                                 \
-    static int never_##name(const struct type *item, void *data)                         \
-    {                                                                                    \
-        return never(item, data);                                                        \
+#define LIST(name, type)                                         \
+    static int never_##name(const struct type *item, void *data) \
+    {                                                            \
+        return never(item, data);                                \
     }
 LIST(nodes, memclient_node)
 LIST(pools, memclient_pool)

@@ -38,8 +38,7 @@ struct work {
 };
 
 /* Whatever is told, a token or a descriptor, it is dropped again. */
-static void
-listen_to_all(int line, void *context)
+static void listen_to_all(int line, void *context)
 {
     (void)context;
     for (;;) {
@@ -61,15 +60,13 @@ listen_to_all(int line, void *context)
     }
 }
 
-static void
-calm(struct work *work)
+static void calm(struct work *work)
 {
     if (work->pause_us)
         usleep(work->pause_us);
 }
 
-static void
-make(void *context)
+static void make(void *context)
 {
     struct work *work = context;
     struct memclient_token token;
@@ -81,8 +78,7 @@ make(void *context)
     raw_touch(work->bytes, SIZE, PAGE);
 }
 
-static void
-unmake(void *context)
+static void unmake(void *context)
 {
     struct work *work = context;
 
@@ -92,8 +88,7 @@ unmake(void *context)
     calm(work);
 }
 
-static void
-make_raw(void *context)
+static void make_raw(void *context)
 {
     struct work *work = context;
 
@@ -103,8 +98,7 @@ make_raw(void *context)
     raw_touch(work->bytes, SIZE, PAGE);
 }
 
-static void
-unmake_raw(void *context)
+static void unmake_raw(void *context)
 {
     struct work *work = context;
 
@@ -114,8 +108,7 @@ unmake_raw(void *context)
     calm(work);
 }
 
-static void
-make_many(void *context)
+static void make_many(void *context)
 {
     struct work *work = context;
     uint64_t sizes[BATCH];
@@ -125,8 +118,7 @@ make_many(void *context)
     bench_did(memclient_alloc_many(NULL, BATCH, sizes, NULL, work->bufs));
 }
 
-static void
-unmake_many(void *context)
+static void unmake_many(void *context)
 {
     struct work *work = context;
 
@@ -135,8 +127,7 @@ unmake_many(void *context)
     calm(work);
 }
 
-static void
-make_many_raw(void *context)
+static void make_many_raw(void *context)
 {
     struct work *work = context;
 
@@ -144,8 +135,7 @@ make_many_raw(void *context)
         work->fds[i] = raw_memfd(SIZE, 0);
 }
 
-static void
-unmake_many_raw(void *context)
+static void unmake_many_raw(void *context)
 {
     struct work *work = context;
 
@@ -154,8 +144,7 @@ unmake_many_raw(void *context)
     calm(work);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct work work = {.pause_us = PAUSE_US};
     struct bench one = {

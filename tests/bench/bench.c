@@ -24,8 +24,7 @@ static double patience_us = PATIENCE_US;
 static size_t visits = 1;
 static char **wanted; /* NULL at the end; none: all */
 
-void
-bench_must(int ok, const char *what)
+void bench_must(int ok, const char *what)
 {
     if (ok)
         return;
@@ -33,8 +32,7 @@ bench_must(int ok, const char *what)
     exit(1);
 }
 
-void
-bench_did(int result)
+void bench_did(int result)
 {
     if (result >= 0)
         return;
@@ -42,10 +40,9 @@ bench_did(int result)
     exit(1);
 }
 
-/* ---- measurements ------------------------------------------------------------------------------------------ */
+/* ---- measurements ------------------------------------------------------------------------------------------------ */
 
-double
-bench_now_us(void)
+double bench_now_us(void)
 {
     struct timespec t;
 
@@ -53,8 +50,7 @@ bench_now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-void
-samples_add(struct samples *samples, double value)
+void samples_add(struct samples *samples, double value)
 {
     if (samples->n == samples->room) {
         samples->room = samples->room ? 2 * samples->room : 1024;
@@ -64,23 +60,20 @@ samples_add(struct samples *samples, double value)
     samples->values[samples->n++] = value;
 }
 
-double
-samples_quantile(struct samples *samples, double quantile)
+double samples_quantile(struct samples *samples, double quantile)
 {
     return stats_quantile(samples->values, samples->n, quantile);
 }
 
-void
-samples_free(struct samples *samples)
+void samples_free(struct samples *samples)
 {
     free(samples->values);
     *samples = (struct samples){0};
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------------- */
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
-bool
-bench_wanted(const struct bench_row *row)
+bool bench_wanted(const struct bench_row *row)
 {
     for (char **part = wanted; *part; part++)
         if (strstr(row->name, *part))
@@ -89,8 +82,7 @@ bench_wanted(const struct bench_row *row)
 }
 
 /* Some rows have a descriptor for each of many buffers, and the limit that programs begin with is for select(). */
-static void
-raise_nofile(void)
+static void raise_nofile(void)
 {
     struct rlimit limit;
 
@@ -99,8 +91,7 @@ raise_nofile(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-bool
-bench_has_descriptors(size_t n)
+bool bench_has_descriptors(size_t n)
 {
     struct rlimit limit;
 
@@ -108,8 +99,7 @@ bench_has_descriptors(size_t n)
     return n + n / 3 + 512 <= limit.rlim_cur;
 }
 
-void
-bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n)
+void bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n)
 {
     const char *seconds = getenv("BENCH_SECONDS");
     bool any = false;
@@ -141,16 +131,14 @@ bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n)
     raise_nofile();
 }
 
-int
-bench_end(void)
+int bench_end(void)
 {
     return report_end();
 }
 
-/* ---- processors -------------------------------------------------------------------------------------------- */
+/* ---- processors -------------------------------------------------------------------------------------------------- */
 
-const pid_t *
-bench_broker(void)
+const pid_t *bench_broker(void)
 {
     static pid_t pids[3];
     struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
@@ -167,8 +155,7 @@ bench_broker(void)
 }
 
 /* With the threads that have ended, and to the nanosecond, which /proc/PID/stat and schedstat are not. */
-static double
-processor_us_of(pid_t pid)
+static double processor_us_of(pid_t pid)
 {
     struct timespec t;
     clockid_t clock;
@@ -178,8 +165,7 @@ processor_us_of(pid_t pid)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-double
-bench_processor_us(const pid_t *workers)
+double bench_processor_us(const pid_t *workers)
 {
     double sum = processor_us_of(0), us;
     struct rusage children;
@@ -193,19 +179,17 @@ bench_processor_us(const pid_t *workers)
     return sum;
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------ */
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-static void
-move_samples(struct samples *to, struct samples *from)
+static void move_samples(struct samples *to, struct samples *from)
 {
     for (size_t i = 0; i < from->n; i++)
         samples_add(to, from->values[i]);
     from->n = 0;
 }
 
-void
-bench_round_ended(const struct bench_row *row, struct bench_rounds *rounds, struct bench_turn *ours,
-                  struct bench_turn *other)
+void bench_round_ended(const struct bench_row *row, struct bench_rounds *rounds, struct bench_turn *ours,
+                       struct bench_turn *other)
 {
     double us = report_figure(row, samples_quantile(&ours->times, report_quantile(row)));
     double them = other ? report_figure(row, samples_quantile(&other->times, report_quantile(row))) : row->goal;
@@ -225,14 +209,12 @@ bench_round_ended(const struct bench_row *row, struct bench_rounds *rounds, stru
 }
 
 /* Of what a row has in all its visits, so much is one's. */
-static size_t
-share_of(size_t n)
+static size_t share_of(size_t n)
 {
     return (n + visits - 1) / visits;
 }
 
-bool
-bench_wants_more(const struct bench_row *row, struct bench_rounds *rounds, size_t at_least)
+bool bench_wants_more(const struct bench_row *row, struct bench_rounds *rounds, size_t at_least)
 {
     size_t n = rounds->ratios.n, fewest = share_of(STATS_FEWEST_N);
     double took = bench_now_us() - rounds->begun_us;
@@ -253,10 +235,9 @@ bench_wants_more(const struct bench_row *row, struct bench_rounds *rounds, size_
     return !report_is_narrow(row, rounds);
 }
 
-/* ---- two sides --------------------------------------------------------------------------------------------- */
+/* ---- two sides --------------------------------------------------------------------------------------------------- */
 
-static double
-time_once(const struct bench_side *side, void *context)
+static double time_once(const struct bench_side *side, void *context)
 {
     double begin = bench_now_us(), took;
 
@@ -271,8 +252,8 @@ time_once(const struct bench_side *side, void *context)
     return took;
 }
 
-static void
-take_turn(const struct bench_side *side, const struct bench *bench, const pid_t *workers, struct bench_turn *turn)
+static void take_turn(const struct bench_side *side, const struct bench *bench, const pid_t *workers,
+                      struct bench_turn *turn)
 {
     /* the first after the other side's turn finds cold caches: where there are several, it is not what they are like */
     size_t warming = bench->a_round > 1;
@@ -288,8 +269,7 @@ take_turn(const struct bench_side *side, const struct bench *bench, const pid_t 
         turn->processor_us = (end - begin) / (double)(warming + bench->a_round);
 }
 
-struct bench_result
-bench_run(const struct bench_row *row, const struct bench *bench)
+struct bench_result bench_run(const struct bench_row *row, const struct bench *bench)
 {
     const pid_t *workers = bench->ours.workers ? bench->ours.workers : bench_broker();
     struct bench_result result = {0};

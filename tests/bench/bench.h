@@ -43,7 +43,7 @@ struct bench_row {
     bool exact;        /* once measured is enough: it is no matter of chance */
 };
 
-/* ---- measurements ------------------------------------------------------------------------------------------ */
+/* ---- measurements ------------------------------------------------------------------------------------------------ */
 
 struct samples {
     double *values;
@@ -65,7 +65,7 @@ double bench_processor_us(const pid_t *workers);
 /* The broker and its keeper, for that. */
 const pid_t *bench_broker(void);
 
-/* ---- rows -------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* What a program begins with, once it knows its rows; ends the process where nothing is to be measured. */
 void bench_begin(int argc, char **argv, const struct bench_row *rows, size_t n);
@@ -79,7 +79,7 @@ int bench_end(void);
 /* Tells that it could not be measured here. */
 void bench_skip(const struct bench_row *row, const char *reason);
 
-/* ---- rounds ------------------------------------------------------------------------------------------------ */
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
 /* What one side did in a round. */
 struct bench_turn {
@@ -94,7 +94,7 @@ struct bench_rounds {
     struct samples figures[2], ratios; /* of each round, as they are shown: ours and the other's, and ours to it */
     struct samples processor[2];       /* likewise, where it is known of both */
     struct samples processor_ratios;
-    struct samples visits[2];          /* medians of each visit (report.h): of our figures and of the ratios */
+    struct samples visits[2]; /* medians of each visit (report.h): of our figures and of the ratios */
     size_t next_look;
 };
 

@@ -18,14 +18,13 @@ enum { DEPTH_1, DEPTH_8, ROWS };
 
 struct crew {
     struct peer members[CLIENTS];
-    int lines[CLIENTS]; /* to the echo */
+    int lines[CLIENTS];         /* to the echo */
     pid_t workers[CLIENTS + 3]; /* the members, and whom they call */
     unsigned depth;
     unsigned next;
 };
 
-static void
-call_library(int line, void *context)
+static void call_library(int line, void *context)
 {
     struct memclient *ctx;
 
@@ -37,8 +36,7 @@ call_library(int line, void *context)
     memclient_close(ctx);
 }
 
-static void
-call_broker(int line, void *context)
+static void call_broker(int line, void *context)
 {
     const struct crew *crew = context;
     int broker = stream_connect();
@@ -47,8 +45,7 @@ call_broker(int line, void *context)
         stream_run(broker, crew->depth, CALLS);
 }
 
-static void
-call_echo(int line, void *context)
+static void call_echo(int line, void *context)
 {
     const struct crew *crew = context;
 
@@ -56,8 +53,7 @@ call_echo(int line, void *context)
         stream_run(crew->lines[crew->next], crew->depth, CALLS);
 }
 
-static void
-engage(struct crew *crew, void (*body)(int line, void *context))
+static void engage(struct crew *crew, void (*body)(int line, void *context))
 {
     for (crew->next = 0; crew->next < CLIENTS; crew->next++)
         peer_start(&crew->members[crew->next], body, crew);
@@ -65,8 +61,7 @@ engage(struct crew *crew, void (*body)(int line, void *context))
         crew->workers[i] = crew->members[i].pid;
 }
 
-static void
-work(struct crew *crew)
+static void work(struct crew *crew)
 {
     for (int i = 0; i < CLIENTS; i++)
         line_tell(crew->members[i].line);
@@ -78,27 +73,23 @@ struct contest {
     struct crew ours, other;
 };
 
-static void
-work_ours(void *context)
+static void work_ours(void *context)
 {
     work(&((struct contest *)context)->ours);
 }
 
-static void
-work_other(void *context)
+static void work_other(void *context)
 {
     work(&((struct contest *)context)->other);
 }
 
-static void
-dismiss(struct crew *crew)
+static void dismiss(struct crew *crew)
 {
     for (int i = 0; i < CLIENTS; i++)
         peer_kill(&crew->members[i]);
 }
 
-static void
-measure(const struct bench_row *row, unsigned depth)
+static void measure(const struct bench_row *row, unsigned depth)
 {
     struct contest contest = {.ours.depth = depth, .other.depth = depth};
 
@@ -111,19 +102,22 @@ measure(const struct bench_row *row, unsigned depth)
     engage(&contest.other, call_echo);
     (void)bench_run(row, &(struct bench){.ours = {.once = work_ours, .workers = contest.ours.workers},
                                          .other = {.once = work_other, .workers = contest.other.workers},
-                                         .context = &contest, .rounds = 8, .a_round = 2});
+                                         .context = &contest,
+                                         .rounds = 8,
+                                         .a_round = 2});
     dismiss(&contest.ours);
     dismiss(&contest.other);
     for (int i = 0; i < CLIENTS; i++)
         close(contest.other.lines[i]);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct bench_row rows[ROWS] = {
         [DEPTH_1] = {.name = "rpc_8_clients", .unit = BENCH_PER_S, .operations = CLIENTS * CALLS, .hold = 0.6},
-        [DEPTH_8] = {.name = "rpc_8_clients_depth_8", .unit = BENCH_PER_S, .operations = CLIENTS * CALLS,
+        [DEPTH_8] = {.name = "rpc_8_clients_depth_8",
+                     .unit = BENCH_PER_S,
+                     .operations = CLIENTS * CALLS,
                      .goal = 150000},
     };
 

@@ -19,46 +19,39 @@ enum { SIZES = sizeof(sizes) / sizeof(*sizes) };
 
 static char *from, *to;
 
-static void
-copy_ours(void *size)
+static void copy_ours(void *size)
 {
     bench_must(!hsa_memory_copy(to, from, *(size_t *)size), "hsa_memory_copy");
 }
 
-static void
-copy_floor(void *size)
+static void copy_floor(void *size)
 {
     memcpy(to, from, *(size_t *)size);
 }
 
-static void
-fill_ours(void *size)
+static void fill_ours(void *size)
 {
     bench_must(!hsa_amd_memory_fill(to, 0x01020304, *(size_t *)size / 4), "hsa_amd_memory_fill");
 }
 
-static void
-fill_floor(void *size)
+static void fill_floor(void *size)
 {
     wmemset((wchar_t *)(void *)to, 0x01020304, *(size_t *)size / 4);
 }
 
-static hsa_status_t
-first_agent(hsa_agent_t agent, void *found)
+static hsa_status_t first_agent(hsa_agent_t agent, void *found)
 {
     *(hsa_agent_t *)found = agent;
     return HSA_STATUS_INFO_BREAK;
 }
 
-static hsa_status_t
-first_pool(hsa_amd_memory_pool_t pool, void *found)
+static hsa_status_t first_pool(hsa_amd_memory_pool_t pool, void *found)
 {
     *(hsa_amd_memory_pool_t *)found = pool;
     return HSA_STATUS_INFO_BREAK;
 }
 
-static void
-allocate(void)
+static void allocate(void)
 {
     hsa_amd_memory_pool_t pool;
     hsa_agent_t agent;
@@ -72,8 +65,7 @@ allocate(void)
     memset(to, 2, MAX);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static struct bench_row rows[SIZES][2];
     static char names[SIZES][2][32];
@@ -81,8 +73,7 @@ main(int argc, char **argv)
     for (size_t i = 0; i < SIZES; i++)
         for (int fill = 0; fill < 2; fill++) {
             (void)snprintf(names[i][fill], sizeof(names[i][fill]), "%s_%zum", fill ? "fill" : "copy", sizes[i] / MIB);
-            rows[i][fill] =
-                (struct bench_row){.name = names[i][fill], .unit = BENCH_US, .rival = true, .hold = 1.1};
+            rows[i][fill] = (struct bench_row){.name = names[i][fill], .unit = BENCH_US, .rival = true, .hold = 1.1};
         }
     bench_begin(argc, argv, rows[0], 2 * SIZES);
     allocate();

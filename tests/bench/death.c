@@ -24,10 +24,9 @@ struct work {
     int fd;
 };
 
-/* ---- the pool ---------------------------------------------------------------------------------------------- */
+/* ---- the pool ---------------------------------------------------------------------------------------------------- */
 
-static int
-look_at(const struct memclient_pool *pool, void *data)
+static int look_at(const struct memclient_pool *pool, void *data)
 {
     if (strcmp(pool->name, POOL))
         return 0;
@@ -35,8 +34,7 @@ look_at(const struct memclient_pool *pool, void *data)
     return 1;
 }
 
-static uint64_t
-room(void)
+static uint64_t room(void)
 {
     uint64_t bytes = 0;
 
@@ -44,10 +42,9 @@ room(void)
     return bytes;
 }
 
-/* ---- who has it -------------------------------------------------------------------------------------------- */
+/* ---- who has it -------------------------------------------------------------------------------------------------- */
 
-static void
-hold_ours(int line, void *context)
+static void hold_ours(int line, void *context)
 {
     const struct work *work = context;
     struct memclient_buffer *buf;
@@ -60,8 +57,7 @@ hold_ours(int line, void *context)
     (void)line_hear(line);
 }
 
-static void
-hold_raw(int line, void *context)
+static void hold_raw(int line, void *context)
 {
     (void)context;
     raw_touch(raw_map(raw_memfd(GIB, 0), GIB), GIB, PAGE);
@@ -69,17 +65,15 @@ hold_raw(int line, void *context)
     (void)line_hear(line);
 }
 
-static void
-start_holder(struct peer *peer, void (*body)(int line, void *context), struct work *work)
+static void start_holder(struct peer *peer, void (*body)(int line, void *context), struct work *work)
 {
     peer_start(peer, body, work);
     bench_must(line_hear(peer->line), "the process that holds memory");
 }
 
-/* ---- who gets it ------------------------------------------------------------------------------------------- */
+/* ---- who gets it ------------------------------------------------------------------------------------------------- */
 
-static double
-succeed_ours(void *context)
+static double succeed_ours(void *context)
 {
     struct work *work = context;
     struct peer peer;
@@ -94,16 +88,14 @@ succeed_ours(void *context)
     return took;
 }
 
-static void
-free_ours(void *context)
+static void free_ours(void *context)
 {
     memclient_buffer_unref(((struct work *)context)->buf);
     while (room() < GIB)
         usleep(2000);
 }
 
-static double
-succeed_raw(void *context)
+static double succeed_raw(void *context)
 {
     struct work *work = context;
     struct peer peer;
@@ -116,14 +108,12 @@ succeed_raw(void *context)
     return bench_now_us() - begin;
 }
 
-static void
-free_raw(void *context)
+static void free_raw(void *context)
 {
     close(((struct work *)context)->fd);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct bench_row row = {.name = "death_reclaim_1g", .unit = BENCH_MS, .hold = 1.3};
     struct work work = {.options = MEMCLIENT_ALLOC_OPTIONS_INIT};
@@ -135,7 +125,9 @@ main(int argc, char **argv)
         bench_skip(&row, "the broker has no pool " POOL " with room for 1 GiB, as make bench gives it");
     else
         (void)bench_run(&row, &(struct bench){.ours = {.timed = succeed_ours, .after = free_ours},
-                                              .other = {.timed = succeed_raw, .after = free_raw}, .context = &work,
-                                              .rounds = 3, .a_round = 1});
+                                              .other = {.timed = succeed_raw, .after = free_raw},
+                                              .context = &work,
+                                              .rounds = 3,
+                                              .a_round = 1});
     return bench_end();
 }

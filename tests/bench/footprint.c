@@ -13,8 +13,7 @@
 enum { BEFORE = 1000, MORE = 10000 };
 
 /* Of the broker, in bytes; negative: one may not look. */
-static double
-dirty_bytes(int pid)
+static double dirty_bytes(int pid)
 {
     char path[64], line[256];
     double kib = 0;
@@ -31,8 +30,7 @@ dirty_bytes(int pid)
     return kib * 1024;
 }
 
-static void
-make_buffers(size_t n)
+static void make_buffers(size_t n)
 {
     struct memclient_buffer *bufs[MEMCLIENT_BATCH_MAX];
     uint64_t sizes[MEMCLIENT_BATCH_MAX];
@@ -45,8 +43,7 @@ make_buffers(size_t n)
     }
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct bench_row row = {
         .name = "bytes_per_buffer", .unit = BENCH_BYTES, .operations = MORE, .goal = 512, .exact = true};

@@ -32,14 +32,12 @@ static struct {
 
 static void *port; /* publisher or subscriber */
 
-bool
-iceoryx_is_here(void)
+bool iceoryx_is_here(void)
 {
     return raw_can_preload(LIBRARY) && !access(ROUDI, X_OK);
 }
 
-static void
-load(void)
+static void load(void)
 {
     static const struct {
         const char *name;
@@ -67,8 +65,7 @@ load(void)
 }
 
 /* It ends with this process, and puts its segments away. */
-static void
-start_roudi(void)
+static void start_roudi(void)
 {
     pid_t pid = fork();
 
@@ -82,8 +79,7 @@ start_roudi(void)
     _exit(1);
 }
 
-void
-iceoryx_begin(bool maker)
+void iceoryx_begin(bool maker)
 {
     static uint64_t storage;
     int tries = TRIES;
@@ -102,8 +98,7 @@ iceoryx_begin(bool maker)
     }
 }
 
-void *
-iceoryx_loan(size_t size)
+void *iceoryx_loan(size_t size)
 {
     void *chunk = NULL;
 
@@ -112,14 +107,12 @@ iceoryx_loan(size_t size)
     return chunk;
 }
 
-void
-iceoryx_publish(void *chunk)
+void iceoryx_publish(void *chunk)
 {
     iox.pub_publish_chunk(port, chunk);
 }
 
-const void *
-iceoryx_take(void)
+const void *iceoryx_take(void)
 {
     const void *chunk = NULL;
 
@@ -127,8 +120,7 @@ iceoryx_take(void)
     return chunk;
 }
 
-void
-iceoryx_release(const void *chunk)
+void iceoryx_release(const void *chunk)
 {
     iox.sub_release_chunk(port, chunk);
 }

@@ -28,8 +28,8 @@ enum { WRITE, REWRITE, READY, ROWS };
 
 static const struct bench_row rows[ROWS] = {
     [WRITE] = {.name = "write_256m_vs_malloc", .unit = BENCH_GB_PER_S, .operations = SMALL, .rival = true, .hold = 10},
-    [REWRITE] = {.name = "write_256m_vs_rewrite", .unit = BENCH_GB_PER_S, .operations = SMALL, .rival = true,
-                 .hold = 0.85},
+    [REWRITE] =
+        {.name = "write_256m_vs_rewrite", .unit = BENCH_GB_PER_S, .operations = SMALL, .rival = true, .hold = 0.85},
     [READY] = {.name = "stock_1g_ready", .unit = BENCH_MS, .goal = 1},
 };
 
@@ -41,15 +41,14 @@ struct work {
     size_t size;
 };
 
-/* ---- pools ------------------------------------------------------------------------------------------------- */
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
 
 struct search {
     uint64_t capacity, used, ready;
 };
 
 /* The first of such pages. */
-static int
-look_at(const struct memclient_pool *pool, void *data)
+static int look_at(const struct memclient_pool *pool, void *data)
 {
     struct search *search = data;
 
@@ -61,8 +60,7 @@ look_at(const struct memclient_pool *pool, void *data)
     return 1;
 }
 
-static struct search
-find_pool(void)
+static struct search find_pool(void)
 {
     struct search search = {0};
 
@@ -71,8 +69,7 @@ find_pool(void)
 }
 
 /* What was freed has been given back, and as much is there again, if the broker keeps any. */
-static void
-wait_until_calm(size_t size)
+static void wait_until_calm(size_t size)
 {
     double end = bench_now_us() + PATIENCE_US;
 
@@ -81,8 +78,7 @@ wait_until_calm(size_t size)
     usleep(LULL_US);
 }
 
-static void
-give_back(struct work *work)
+static void give_back(struct work *work)
 {
     if (work->bytes)
         bench_did(memclient_unmap(NULL, work->bytes, 0));
@@ -90,8 +86,7 @@ give_back(struct work *work)
     memclient_buffer_unref(work->buf);
 }
 
-static void
-free_ours(void *context)
+static void free_ours(void *context)
 {
     struct work *work = context;
 
@@ -99,8 +94,7 @@ free_ours(void *context)
     wait_until_calm(work->size);
 }
 
-static void
-free_raw(void *context)
+static void free_raw(void *context)
 {
     struct work *work = context;
 
@@ -110,10 +104,9 @@ free_raw(void *context)
     close(work->fd);
 }
 
-/* ---- written, and ready to be ------------------------------------------------------------------------------- */
+/* ---- written, and ready to be ------------------------------------------------------------------------------------ */
 
-static void
-make(struct work *work)
+static void make(struct work *work)
 {
     void *bytes;
 
@@ -122,8 +115,7 @@ make(struct work *work)
     work->bytes = bytes;
 }
 
-static void
-write_ours(void *context)
+static void write_ours(void *context)
 {
     struct work *work = context;
 
@@ -131,8 +123,7 @@ write_ours(void *context)
     memset(work->bytes, 1, work->size);
 }
 
-static void
-write_malloc(void *context)
+static void write_malloc(void *context)
 {
     struct work *work = context;
 
@@ -141,8 +132,7 @@ write_malloc(void *context)
     memset(work->bytes, 1, work->size);
 }
 
-static void
-free_malloc(void *context)
+static void free_malloc(void *context)
 {
     struct work *work = context;
 
@@ -151,8 +141,7 @@ free_malloc(void *context)
 }
 
 /* What was made and written in the round before. */
-static void
-write_again(void *context)
+static void write_again(void *context)
 {
     struct work *work = context;
 
@@ -160,21 +149,18 @@ write_again(void *context)
 }
 
 /* Its ends. */
-static void
-touch(struct work *work)
+static void touch(struct work *work)
 {
     raw_touch(work->bytes, work->size, work->size - 1);
 }
 
-static void
-get_ready(void *context)
+static void get_ready(void *context)
 {
     make(context);
     touch(context);
 }
 
-static void
-get_ready_raw(void *context)
+static void get_ready_raw(void *context)
 {
     struct work *work = context;
 
@@ -184,8 +170,7 @@ get_ready_raw(void *context)
 }
 
 /* A kind of memory is made ahead when it was asked for again. */
-static void
-warm_up(struct work *work)
+static void warm_up(struct work *work)
 {
     make(work);
     give_back(work);
@@ -195,8 +180,7 @@ warm_up(struct work *work)
     }
 }
 
-static void
-measure(const struct bench_row *row, struct work *work, const struct bench *bench)
+static void measure(const struct bench_row *row, struct work *work, const struct bench *bench)
 {
     if (!bench_wanted(row))
         return;
@@ -205,21 +189,21 @@ measure(const struct bench_row *row, struct work *work, const struct bench *benc
 }
 
 /* Each round writes again what the one before has left, and then makes anew. */
-static void
-measure_rewriting(const struct bench_row *row, struct work *work)
+static void measure_rewriting(const struct bench_row *row, struct work *work)
 {
     if (!bench_wanted(row))
         return;
     warm_up(work);
     write_ours(work);
     (void)bench_run(row, &(struct bench){.ours = {.once = write_ours},
-                                         .other = {.once = write_again, .after = free_ours}, .context = work,
-                                         .rounds = 6, .a_round = 1});
+                                         .other = {.once = write_again, .after = free_ours},
+                                         .context = work,
+                                         .rounds = 6,
+                                         .a_round = 1});
     free_ours(work);
 }
 
-static void
-measure_huge(void)
+static void measure_huge(void)
 {
     uint64_t capacity = find_pool().capacity;
     struct work work = {.options = MEMCLIENT_ALLOC_OPTIONS_INIT};
@@ -231,8 +215,10 @@ measure_huge(void)
     if (capacity >= 2 * SMALL)
         measure(&rows[WRITE], &work,
                 &(struct bench){.ours = {.once = write_ours, .after = free_ours},
-                                .other = {.once = write_malloc, .after = free_malloc}, .context = &work,
-                                .rounds = 6, .a_round = 1});
+                                .other = {.once = write_malloc, .after = free_malloc},
+                                .context = &work,
+                                .rounds = 6,
+                                .a_round = 1});
     else
         bench_skip(&rows[WRITE], reason);
     if (capacity >= 2 * SMALL)
@@ -243,14 +229,15 @@ measure_huge(void)
     if (capacity >= 3 * GIB)
         measure(&rows[READY], &work,
                 &(struct bench){.ours = {.once = get_ready, .after = free_ours},
-                                .other = {.once = get_ready_raw, .after = free_raw}, .context = &work,
-                                .rounds = 6, .a_round = 1});
+                                .other = {.once = get_ready_raw, .after = free_raw},
+                                .context = &work,
+                                .rounds = 6,
+                                .a_round = 1});
     else
         bench_skip(&rows[READY], reason);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     bench_begin(argc, argv, rows, ROWS);
     measure_huge();

@@ -19,15 +19,14 @@ enum { CHUNKS = 512, AT_AN_END = 64 };
 
 enum { COLD_1K, COLD_2M, GROW, ROWS };
 
-static void
-nbla_did(int ok)
+static void nbla_did(int ok)
 {
     if (ok)
         return;
     bench_must(false, nbla_error());
 }
 
-/* ---- cold -------------------------------------------------------------------------------------------------- */
+/* ---- cold -------------------------------------------------------------------------------------------------------- */
 
 struct block {
     size_t bytes;
@@ -37,8 +36,7 @@ struct block {
     char *raw;
 };
 
-static void
-make_block(void *context)
+static void make_block(void *context)
 {
     struct block *block = context;
     nbla_physical_memory *chunk = nbla_physical_memory_new(NULL, block->bytes, "");
@@ -51,15 +49,13 @@ make_block(void *context)
     raw_touch(nbla_memory_pointer(block->memory), block->bytes, PAGE);
 }
 
-static void
-free_block(void *context)
+static void free_block(void *context)
 {
     nbla_did(nbla_memory_destroy(((struct block *)context)->memory) >= 0);
     usleep(PAUSE_US);
 }
 
-static void
-make_raw(void *context)
+static void make_raw(void *context)
 {
     struct block *block = context;
 
@@ -68,8 +64,7 @@ make_raw(void *context)
     raw_touch(block->raw, block->bytes, PAGE);
 }
 
-static void
-free_raw(void *context)
+static void free_raw(void *context)
 {
     struct block *block = context;
 
@@ -78,10 +73,9 @@ free_raw(void *context)
     usleep(PAUSE_US);
 }
 
-/* ---- growing ----------------------------------------------------------------------------------------------- */
+/* ---- growing ----------------------------------------------------------------------------------------------------- */
 
-static nbla_physical_memory *
-make_chunk(void)
+static nbla_physical_memory *make_chunk(void)
 {
     nbla_physical_memory *chunk = nbla_physical_memory_new(NULL, PAGE, "");
 
@@ -90,8 +84,7 @@ make_chunk(void)
 }
 
 /* A memory that has one chunk, and then one more at each step, as nnabla's allocator makes it grow. */
-static void
-grow(struct bench_turn *first, struct bench_turn *last)
+static void grow(struct bench_turn *first, struct bench_turn *last)
 {
     nbla_physical_memory *chunks[CHUNKS];
     nbla_memory *memory;
@@ -116,8 +109,7 @@ grow(struct bench_turn *first, struct bench_turn *last)
         nbla_physical_memory_unref(chunks[i]);
 }
 
-static void
-measure_growth(const struct bench_row *row)
+static void measure_growth(const struct bench_row *row)
 {
     struct bench_turn first = {.processor_us = -1}, last = {.processor_us = -1};
     struct bench_rounds rounds = {0};
@@ -133,20 +125,20 @@ measure_growth(const struct bench_row *row)
     samples_free(&last.times);
 }
 
-static void
-measure_cold(const struct bench_row *row, size_t bytes)
+static void measure_cold(const struct bench_row *row, size_t bytes)
 {
     struct block block = {.bytes = bytes};
 
     make_block(&block); /* how large its granule is */
     free_block(&block);
     (void)bench_run(row, &(struct bench){.ours = {.once = make_block, .after = free_block},
-                                         .other = {.once = make_raw, .after = free_raw}, .context = &block,
-                                         .rounds = 8, .a_round = 10});
+                                         .other = {.once = make_raw, .after = free_raw},
+                                         .context = &block,
+                                         .rounds = 8,
+                                         .a_round = 10});
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct bench_row rows[ROWS] = {
         [COLD_1K] = {.name = "nbla_cold_1k", .unit = BENCH_US, .hold = 1.2},

@@ -27,7 +27,7 @@ static const struct bench_row rows[ROWS] = {
     [FLOOD_ECHO] = {.name = "echo_small_vs_flood_p99", .unit = BENCH_US, .quantile = 0.99},
 };
 
-/* ---- neighbours -------------------------------------------------------------------------------------------- */
+/* ---- neighbours -------------------------------------------------------------------------------------------------- */
 
 /* Shared with a neighbour, which works while `go`. */
 struct order {
@@ -41,8 +41,7 @@ struct neighbour {
     int echo; /* to flood instead of the broker, or -1 */
 };
 
-static void
-move_gigabytes(int line, void *context)
+static void move_gigabytes(int line, void *context)
 {
     const struct neighbour *self = context;
     struct memclient *ctx;
@@ -62,8 +61,7 @@ move_gigabytes(int line, void *context)
     memclient_close(ctx);
 }
 
-static void
-flood(int line, void *context)
+static void flood(int line, void *context)
 {
     const struct neighbour *self = context;
     int to = self->echo >= 0 ? self->echo : stream_connect();
@@ -73,8 +71,7 @@ flood(int line, void *context)
             stream_run(to, DEPTH, BURST);
 }
 
-static void
-move_in(struct neighbour *neighbour, void (*body)(int line, void *context), int echo)
+static void move_in(struct neighbour *neighbour, void (*body)(int line, void *context), int echo)
 {
     neighbour->echo = echo;
     neighbour->order = mmap(NULL, sizeof(*neighbour->order), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -82,32 +79,28 @@ move_in(struct neighbour *neighbour, void (*body)(int line, void *context), int 
     peer_start(&neighbour->peer, body, neighbour);
 }
 
-static void
-begin_work(struct neighbour *neighbour)
+static void begin_work(struct neighbour *neighbour)
 {
     neighbour->order->done = 0;
     neighbour->order->go = true;
     line_tell(neighbour->peer.line);
 }
 
-static void
-end_work(struct neighbour *neighbour)
+static void end_work(struct neighbour *neighbour)
 {
     neighbour->order->go = false;
     bench_must(line_hear(neighbour->peer.line), "a neighbour");
 }
 
-static void
-move_out(struct neighbour *neighbour)
+static void move_out(struct neighbour *neighbour)
 {
     peer_end(&neighbour->peer);
     munmap(neighbour->order, sizeof(*neighbour->order));
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static void
-call_broker(struct samples *samples)
+static void call_broker(struct samples *samples)
 {
     for (int i = 0; i < BLOCK; i++) {
         double begin = bench_now_us();
@@ -117,8 +110,7 @@ call_broker(struct samples *samples)
     }
 }
 
-static void
-call_echo(int line, struct samples *samples)
+static void call_echo(int line, struct samples *samples)
 {
     for (int i = 0; i < BLOCK; i++) {
         double begin = bench_now_us();
@@ -135,23 +127,20 @@ struct both {
 };
 
 /* As long as one of the two rows that are measured together does. */
-static bool
-want_more(size_t row, struct both *calls, struct both *echoes)
+static bool want_more(size_t row, struct both *calls, struct both *echoes)
 {
     bool more = bench_wanted(&rows[row]) && bench_wants_more(&rows[row], &calls->rounds, 0);
 
     return (bench_wanted(&rows[row + 1]) && bench_wants_more(&rows[row + 1], &echoes->rounds, 0)) || more;
 }
 
-static void
-phase_ended(const struct bench_row *row, struct both *both)
+static void phase_ended(const struct bench_row *row, struct both *both)
 {
     both->quiet.processor_us = both->loud.processor_us = -1;
     bench_round_ended(row, &both->rounds, &both->loud, &both->quiet);
 }
 
-static void
-report(const struct bench_row *row, struct both *both)
+static void report(const struct bench_row *row, struct both *both)
 {
     if (bench_wanted(row))
         bench_report(row, &both->rounds);
@@ -160,8 +149,7 @@ report(const struct bench_row *row, struct both *both)
 }
 
 /* In each phase the neighbour goes through all that it does, and begins anew while what it freed is given back. */
-static void
-measure_busy(void)
+static void measure_busy(void)
 {
     struct both calls = {0}, echoes = {0};
     struct neighbour neighbour;
@@ -191,8 +179,7 @@ measure_busy(void)
     report(&rows[BUSY_ECHO], &echoes);
 }
 
-static void
-measure_flood(void)
+static void measure_flood(void)
 {
     struct both calls = {0}, echoes = {0};
     struct neighbour of_broker, of_echo;
@@ -225,8 +212,7 @@ measure_flood(void)
     report(&rows[FLOOD_ECHO], &echoes);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     bench_begin(argc, argv, rows, ROWS);
     if (bench_wanted(&rows[BUSY]) || bench_wanted(&rows[BUSY_ECHO]))

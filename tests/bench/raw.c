@@ -17,10 +17,9 @@
 /* What the kernel takes in one message. */
 enum { FDS_A_MESSAGE = 253, ECHO_MAX = 4096 };
 
-/* ---- processes --------------------------------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
-void
-peer_start(struct peer *peer, void (*body)(int line, void *context), void *context)
+void peer_start(struct peer *peer, void (*body)(int line, void *context), void *context)
 {
     int pair[2];
 
@@ -37,8 +36,7 @@ peer_start(struct peer *peer, void (*body)(int line, void *context), void *conte
     peer->line = pair[0];
 }
 
-void
-peer_end(struct peer *peer)
+void peer_end(struct peer *peer)
 {
     int status;
 
@@ -48,29 +46,25 @@ peer_end(struct peer *peer)
     bench_must(waitpid(peer->pid, &status, 0) == peer->pid && !status, "another process of this benchmark");
 }
 
-void
-peer_kill(struct peer *peer)
+void peer_kill(struct peer *peer)
 {
     bench_must(!kill(peer->pid, SIGKILL) && waitpid(peer->pid, NULL, 0) == peer->pid, "kill");
     close(peer->line);
 }
 
-int
-line_hear(int line)
+int line_hear(int line)
 {
     char byte;
 
     return recv(line, &byte, 1, 0) == 1;
 }
 
-void
-line_tell(int line)
+void line_tell(int line)
 {
     bench_must(send(line, "", 1, MSG_NOSIGNAL) == 1, "telling another process");
 }
 
-bool
-raw_can_preload(const char *library)
+bool raw_can_preload(const char *library)
 {
     static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
                                           "/usr/lib", "/usr/local/lib"};
@@ -84,8 +78,7 @@ raw_can_preload(const char *library)
     return !library;
 }
 
-void
-raw_echo(int line, void *context)
+void raw_echo(int line, void *context)
 {
     char packet[ECHO_MAX];
     ssize_t n;
@@ -95,10 +88,9 @@ raw_echo(int line, void *context)
         bench_must(send(line, packet, (size_t)n, 0) == n, "echo");
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-int
-raw_memfd(size_t size, unsigned flags)
+int raw_memfd(size_t size, unsigned flags)
 {
     int fd = memfd_create("bench", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 
@@ -108,8 +100,7 @@ raw_memfd(size_t size, unsigned flags)
     return fd;
 }
 
-char *
-raw_map(int fd, size_t size)
+char *raw_map(int fd, size_t size)
 {
     char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -117,22 +108,20 @@ raw_map(int fd, size_t size)
     return bytes;
 }
 
-void
-raw_touch(char *bytes, size_t size, size_t page)
+void raw_touch(char *bytes, size_t size, size_t page)
 {
     for (size_t i = 0; i < size; i += page)
         ((volatile char *)bytes)[i] = 1;
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
 union control {
     struct cmsghdr header;
     char bytes[CMSG_SPACE(FDS_A_MESSAGE * sizeof(int))];
 };
 
-void
-raw_send_fds(int line, const int *fds, size_t n)
+void raw_send_fds(int line, const int *fds, size_t n)
 {
     union control control;
     char byte = 0;
@@ -149,8 +138,7 @@ raw_send_fds(int line, const int *fds, size_t n)
     }
 }
 
-void
-raw_receive_fds(int line, int *fds, size_t n)
+void raw_receive_fds(int line, int *fds, size_t n)
 {
     union control control;
     char byte;

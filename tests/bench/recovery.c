@@ -34,17 +34,15 @@ struct bed {
     size_t rounds;
 };
 
-/* ---- ours ------------------------------------------------------------------------------------------------ */
+/* ---- ours -------------------------------------------------------------------------------------------------------- */
 
-static void
-kill_broker(struct bed *bed)
+static void kill_broker(struct bed *bed)
 {
     bench_must(!kill(bed->broker, SIGKILL), "kill");
 }
 
 /* Until it is the next broker that answers: the old one may do so for a moment. */
-static bool
-is_the_next(struct bed *bed, struct memclient *ctx)
+static bool is_the_next(struct bed *bed, struct memclient *ctx)
 {
     struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
 
@@ -57,15 +55,13 @@ is_the_next(struct bed *bed, struct memclient *ctx)
 }
 
 /* What the kernel and the keeper still do after the last broker is no part of the floor. */
-static void
-rest(void *context)
+static void rest(void *context)
 {
     (void)context;
     usleep(REST_US);
 }
 
-static void
-go_on(void *context)
+static void go_on(void *context)
 {
     struct bed *bed = context;
 
@@ -74,8 +70,7 @@ go_on(void *context)
         ;
 }
 
-static void
-come_anew(void *context)
+static void come_anew(void *context)
 {
     struct bed *bed = context;
     struct memclient *ctx;
@@ -90,8 +85,7 @@ come_anew(void *context)
 }
 
 /* Half of the new ones are held, half have a name: "bench/" and a number, from 0. */
-static void
-make_buffers(struct bed *bed, size_t n)
+static void make_buffers(struct bed *bed, size_t n)
 {
     struct memclient_alloc_options named = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *bufs[MEMCLIENT_BATCH_MAX];
@@ -113,8 +107,7 @@ make_buffers(struct bed *bed, size_t n)
     }
 }
 
-static void
-remove_names(struct bed *bed)
+static void remove_names(struct bed *bed)
 {
     char name[32];
 
@@ -124,10 +117,9 @@ remove_names(struct bed *bed)
     }
 }
 
-/* ---- floor ----------------------------------------------------------------------------------------------- */
+/* ---- floor ------------------------------------------------------------------------------------------------------- */
 
-static void
-hold(int line, void *context)
+static void hold(int line, void *context)
 {
     const struct bed *bed = context;
     int *fds = calloc(bed->n, sizeof(int));
@@ -141,8 +133,7 @@ hold(int line, void *context)
         raw_send_fds(line, fds, bed->n);
 }
 
-static void
-run_nothing(const struct bed *bed)
+static void run_nothing(const struct bed *bed)
 {
     int status;
     pid_t pid = fork();
@@ -156,8 +147,7 @@ run_nothing(const struct bed *bed)
     bench_must(waitpid(pid, &status, 0) == pid && !status, bed->program);
 }
 
-static void
-receive_all(struct bed *bed)
+static void receive_all(struct bed *bed)
 {
     struct stat st;
 
@@ -167,15 +157,13 @@ receive_all(struct bed *bed)
         bench_must(!fstat(bed->received[i], &st), "fstat");
 }
 
-static void
-start_and_adopt(void *context)
+static void start_and_adopt(void *context)
 {
     run_nothing(context);
     receive_all(context);
 }
 
-static void
-close_received(void *context)
+static void close_received(void *context)
 {
     struct bed *bed = context;
 
@@ -183,15 +171,14 @@ close_received(void *context)
         close(bed->received[i]);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------ */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 enum { GOES_ON, COMES_ANEW, WAYS };
 
 static struct bench_row rows[SIZES][WAYS];
 static char names[SIZES][WAYS][32];
 
-static void
-name_rows(const size_t *sizes)
+static void name_rows(const size_t *sizes)
 {
     for (size_t i = 0; i < SIZES; i++)
         for (size_t way = 0; way < WAYS; way++) {
@@ -200,14 +187,13 @@ name_rows(const size_t *sizes)
             (void)snprintf(names[i][way], sizeof(names[i][way]), "recovery_%zu%s%s",
                            thousands ? sizes[i] / 1000 : sizes[i], thousands ? "k" : "",
                            way == COMES_ANEW ? "_anew" : "");
-            rows[i][way] = (struct bench_row){.name = names[i][way], .unit = BENCH_MS,
-                                              .goal = sizes[i] == GOAL_BUFFERS ? GOAL_MS : 0};
+            rows[i][way] = (struct bench_row){
+                .name = names[i][way], .unit = BENCH_MS, .goal = sizes[i] == GOAL_BUFFERS ? GOAL_MS : 0};
         }
 }
 
 /* Medians of going on, and of its floor. */
-static struct bench_result
-measure(struct bed *bed, const struct bench_row *row)
+static struct bench_result measure(struct bed *bed, const struct bench_row *row)
 {
     struct bench bench = {
         .ours = {.once = go_on, .after = rest},
@@ -226,8 +212,7 @@ measure(struct bed *bed, const struct bench_row *row)
     return result;
 }
 
-static void
-tell_growth(const size_t *sizes, const struct bench_result *results)
+static void tell_growth(const size_t *sizes, const struct bench_result *results)
 {
     double buffers = (double)(sizes[SIZES - 1] - sizes[0]);
 
@@ -239,8 +224,7 @@ tell_growth(const size_t *sizes, const struct bench_result *results)
     fprintf(stderr, "\n");
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     const char *most = getenv("RECOVERY_BUFFERS"), *rounds = getenv("RECOVERY_ROUNDS");
     const char *builddir = getenv("builddir");

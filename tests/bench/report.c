@@ -14,60 +14,57 @@
 static const struct {
     const char *name;
     bool rate;
-    double factor; /* from us */
+    double factor;         /* from us */
     const char *processor; /* the unit of processor time, of an operation; of bytes, there is too little for each */
     double processor_factor;
 } units[] = {
-    [BENCH_US] = {"us", false, 1, "us", 1},        [BENCH_NS] = {"ns", false, 1e3, "ns", 1e3},
-    [BENCH_MS] = {"ms", false, 1e-3, "ms", 1e-3},  [BENCH_PER_S] = {"1/s", true, 1e6, "us", 1},
-    [BENCH_GB_PER_S] = {"GB/s", true, 1e-3, "ms/GB", 1e6}, [BENCH_BYTES] = {"B", false, 1, "us", 1},
+    [BENCH_US] = {"us", false, 1, "us", 1},
+    [BENCH_NS] = {"ns", false, 1e3, "ns", 1e3},
+    [BENCH_MS] = {"ms", false, 1e-3, "ms", 1e-3},
+    [BENCH_PER_S] = {"1/s", true, 1e6, "us", 1},
+    [BENCH_GB_PER_S] = {"GB/s", true, 1e-3, "ms/GB", 1e6},
+    [BENCH_BYTES] = {"B", false, 1, "us", 1},
 };
 
 static FILE *json;
 static const char *folder; /* of several visits; NULL: this is all */
 static bool last = true;   /* of them */
 
-/* ---- what is asked for -------------------------------------------------------------------------------------- */
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
-void
-report_into(const char *file)
+void report_into(const char *file)
 {
     json = fopen(file, "ae");
     bench_must(!!json, file);
 }
 
-void
-report_visit(bool is_last, const char *kept_in)
+void report_visit(bool is_last, const char *kept_in)
 {
     last = is_last;
     folder = kept_in;
 }
 
-int
-report_end(void)
+int report_end(void)
 {
     return fflush(stdout) || (json && fclose(json));
 }
 
-/* ---- figures ----------------------------------------------------------------------------------------------- */
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
 
-double
-report_figure(const struct bench_row *row, double value)
+double report_figure(const struct bench_row *row, double value)
 {
     double operations = row->operations > 0 ? row->operations : 1, factor = units[row->unit].factor;
 
     return units[row->unit].rate ? operations / value * factor : value / operations * factor;
 }
 
-double
-report_processor(const struct bench_row *row, double us)
+double report_processor(const struct bench_row *row, double us)
 {
     return us / (row->operations > 0 ? row->operations : 1) * units[row->unit].processor_factor;
 }
 
 /* "<= 1.5x, <= 100 ns" */
-static void
-format_hold(const struct bench_row *row, char *text, size_t size)
+static void format_hold(const struct bench_row *row, char *text, size_t size)
 {
     const char *sign = units[row->unit].rate ? ">=" : "<=", *unit = units[row->unit].name;
     int n = 0;
@@ -79,8 +76,7 @@ format_hold(const struct bench_row *row, char *text, size_t size)
         (void)snprintf(text + n, size - (size_t)n, "%s%s %.12g %s", n ? ", " : "", sign, row->goal, unit);
 }
 
-void
-bench_skip(const struct bench_row *row, const char *reason)
+void bench_skip(const struct bench_row *row, const char *reason)
 {
     if (!bench_wanted(row) || !last)
         return;
@@ -92,21 +88,18 @@ bench_skip(const struct bench_row *row, const char *reason)
     }
 }
 
-double
-report_quantile(const struct bench_row *row)
+double report_quantile(const struct bench_row *row)
 {
     return row->quantile > 0 ? row->quantile : 0.5;
 }
 
-static struct stats_interval
-median_of(struct samples *samples)
+static struct stats_interval median_of(struct samples *samples)
 {
     return stats_median(samples->values, samples->n);
 }
 
 /* Of all rounds, with what the visits differ by. */
-static struct stats_interval
-interval_of(struct samples *rounds, struct samples *visits)
+static struct stats_interval interval_of(struct samples *rounds, struct samples *visits)
 {
     struct stats_interval interval = median_of(rounds);
 
@@ -116,26 +109,24 @@ interval_of(struct samples *rounds, struct samples *visits)
 }
 
 /* What is held to something; else it is the ratio. */
-static bool
-are_narrow(const struct bench_row *row, const struct stats_interval *ratio, const struct stats_interval *ours)
+static bool are_narrow(const struct bench_row *row, const struct stats_interval *ratio,
+                       const struct stats_interval *ours)
 {
     return (row->goal <= 0 || stats_is_narrow(ours)) && ((row->goal > 0 && row->hold <= 0) || stats_is_narrow(ratio));
 }
 
-bool
-report_is_narrow(const struct bench_row *row, struct bench_rounds *rounds)
+bool report_is_narrow(const struct bench_row *row, struct bench_rounds *rounds)
 {
     struct stats_interval ratio = median_of(&rounds->ratios), ours = median_of(&rounds->figures[0]);
 
     return are_narrow(row, &ratio, &ours);
 }
 
-/* ---- visits ------------------------------------------------------------------------------------------------- */
+/* ---- visits ------------------------------------------------------------------------------------------------------ */
 
 enum { KEPT = 10 };
 
-static void
-list_samples(struct bench_rounds *rounds, struct samples *all[KEPT])
+static void list_samples(struct bench_rounds *rounds, struct samples *all[KEPT])
 {
     struct samples *const these[KEPT] = {
         &rounds->ours,         &rounds->other,        &rounds->figures[0],       &rounds->figures[1],
@@ -146,8 +137,7 @@ list_samples(struct bench_rounds *rounds, struct samples *all[KEPT])
     memcpy(all, these, sizeof(these));
 }
 
-static FILE *
-open_kept(const struct bench_row *row, const char *mode)
+static FILE *open_kept(const struct bench_row *row, const char *mode)
 {
     char path[4096];
 
@@ -156,8 +146,7 @@ open_kept(const struct bench_row *row, const char *mode)
 }
 
 /* Adds what the visits before have left, if there were any. */
-static void
-load_kept(const struct bench_row *row, struct bench_rounds *rounds)
+static void load_kept(const struct bench_row *row, struct bench_rounds *rounds)
 {
     struct samples *all[KEPT];
     FILE *file = open_kept(row, "re");
@@ -177,8 +166,7 @@ load_kept(const struct bench_row *row, struct bench_rounds *rounds)
     (void)fclose(file);
 }
 
-static void
-keep(const struct bench_row *row, struct bench_rounds *rounds)
+static void keep(const struct bench_row *row, struct bench_rounds *rounds)
 {
     struct samples *all[KEPT];
     FILE *file = open_kept(row, "we");
@@ -192,7 +180,7 @@ keep(const struct bench_row *row, struct bench_rounds *rounds)
     bench_must(!fclose(file) && written, "keeping what was measured");
 }
 
-/* ---- telling ----------------------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 /* What is told of a row. */
 struct result {
@@ -204,8 +192,7 @@ struct result {
     struct stats_interval processor_ratio;
 };
 
-static struct result
-result_of(const struct bench_row *row, struct bench_rounds *rounds)
+static struct result result_of(const struct bench_row *row, struct bench_rounds *rounds)
 {
     bool rate = units[row->unit].rate;
     struct result result = {
@@ -232,8 +219,7 @@ result_of(const struct bench_row *row, struct bench_rounds *rounds)
 }
 
 /* Three digits are enough, and large numbers want no fraction. NULL: there is none. */
-static const char *
-number(char *text, size_t size, const double *value)
+static const char *number(char *text, size_t size, const double *value)
 {
     if (!value)
         return "-";
@@ -241,8 +227,7 @@ number(char *text, size_t size, const double *value)
     return text;
 }
 
-static void
-print_row(const struct bench_row *row, const struct result *result)
+static void print_row(const struct bench_row *row, const struct result *result)
 {
     char hold[64], interval[32], text[6][24];
     const double *mine = result->has_processor ? &result->processor[0] : NULL;
@@ -260,14 +245,12 @@ print_row(const struct bench_row *row, const struct result *result)
 }
 
 /* `, "NAME": VALUE`, or null. */
-static void
-print_json_number(const char *name, const double *value)
+static void print_json_number(const char *name, const double *value)
 {
     fprintf(json, value ? ", \"%s\": %.4g" : ", \"%s\": null", name, value ? *value : 0);
 }
 
-static void
-print_json(const struct bench_row *row, const struct result *result, size_t rounds)
+static void print_json(const struct bench_row *row, const struct result *result, size_t rounds)
 {
     const double *other = result->has_other ? &result->other : NULL;
     const struct stats_interval *processor = result->has_processor ? &result->processor_ratio : NULL;
@@ -295,8 +278,7 @@ print_json(const struct bench_row *row, const struct result *result, size_t roun
     fflush(json);
 }
 
-void
-bench_report(const struct bench_row *row, struct bench_rounds *rounds)
+void bench_report(const struct bench_row *row, struct bench_rounds *rounds)
 {
     struct samples *all[KEPT];
     struct result result;
@@ -318,4 +300,3 @@ bench_report(const struct bench_row *row, struct bench_rounds *rounds)
         samples_free(all[i]);
     *rounds = (struct bench_rounds){0};
 }
-

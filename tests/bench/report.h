@@ -11,7 +11,7 @@
 
 #include "tests/bench/bench.h"
 
-/* ---- what is asked for, before anything else ---------------------------------------------------------------- */
+/* ---- what is asked for, before anything else --------------------------------------------------------------------- */
 
 /* Objects are added to this file. */
 void report_into(const char *file);
@@ -20,7 +20,7 @@ void report_visit(bool is_last, const char *kept_in);
 /* The status for main(). */
 int report_end(void);
 
-/* ---- figures ------------------------------------------------------------------------------------------------ */
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 /* What is measured, in us or bytes, and processor time in us, as they are shown. */
 double report_figure(const struct bench_row *row, double value);

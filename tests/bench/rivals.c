@@ -55,17 +55,16 @@ struct way {
     void (*take)(int line, struct parcel *parcel); /* after what was told has been received */
     void (*drop)(struct parcel *parcel);
     bool passes_fd;
-    bool (*is_here)(void);     /* on this machine; NULL: always */
-    void (*begin)(bool maker); /* in either process; NULL: nothing is to be done */
+    bool (*is_here)(void);                  /* on this machine; NULL: always */
+    void (*begin)(bool maker);              /* in either process; NULL: nothing is to be done */
     void (*publish)(struct parcel *parcel); /* when it is written, likewise */
-    bool read_only;  /* there */
-    size_t size_max; /* 0: any */
+    bool read_only;                         /* there */
+    size_t size_max;                        /* 0: any */
 };
 
-/* ---- memoryd ----------------------------------------------------------------------------------------------- */
+/* ---- memoryd ----------------------------------------------------------------------------------------------------- */
 
-static void
-map_ours(struct parcel *parcel)
+static void map_ours(struct parcel *parcel)
 {
     void *bytes;
 
@@ -73,35 +72,31 @@ map_ours(struct parcel *parcel)
     parcel->bytes = bytes;
 }
 
-static void
-make_ours(struct parcel *parcel)
+static void make_ours(struct parcel *parcel)
 {
     bench_did(memclient_alloc(NULL, parcel->size, NULL, &parcel->buf));
     bench_did(memclient_share(parcel->buf, NULL, &parcel->token));
     map_ours(parcel);
 }
 
-static void
-take_ours(int line, struct parcel *parcel)
+static void take_ours(int line, struct parcel *parcel)
 {
     (void)line;
     bench_did(memclient_open_token(NULL, &parcel->token, 0, &parcel->buf));
     map_ours(parcel);
 }
 
-static void
-drop_ours(struct parcel *parcel)
+static void drop_ours(struct parcel *parcel)
 {
     bench_did(memclient_unmap(NULL, parcel->bytes, 0));
     memclient_buffer_unref(parcel->buf);
 }
 
-/* ---- a pool over it ------------------------------------------------------------------------------------------ */
+/* ---- a pool over it ---------------------------------------------------------------------------------------------- */
 
 static umf_memory_pool_handle_t pool; /* of either process */
 
-static void
-begin_pool(bool maker)
+static void begin_pool(bool maker)
 {
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
     umf_memory_provider_handle_t provider;
@@ -118,15 +113,13 @@ begin_pool(bool maker)
                "umfPoolGetIPCHandleSize");
 }
 
-static void
-make_pooled(struct parcel *parcel)
+static void make_pooled(struct parcel *parcel)
 {
     parcel->bytes = umfPoolMalloc(pool, parcel->size);
     bench_must(!!parcel->bytes, "umfPoolMalloc");
 }
 
-static void
-publish_pooled(struct parcel *parcel)
+static void publish_pooled(struct parcel *parcel)
 {
     umf_ipc_handle_t handle;
     size_t size;
@@ -137,8 +130,7 @@ publish_pooled(struct parcel *parcel)
 }
 
 /* The last one stays open until the next has come, and with it the slab that it is in. */
-static void
-take_pooled(int line, struct parcel *parcel)
+static void take_pooled(int line, struct parcel *parcel)
 {
     static void *last;
     void *bytes;
@@ -151,38 +143,33 @@ take_pooled(int line, struct parcel *parcel)
 }
 
 /* The maker's. */
-static void
-drop_pooled(struct parcel *parcel)
+static void drop_pooled(struct parcel *parcel)
 {
     if (parcel->from == getpid())
         (void)umfPoolFree(pool, parcel->bytes);
 }
 
-/* ---- the kernel's shared memory ------------------------------------------------------------------------------ */
+/* ---- the kernel's shared memory ---------------------------------------------------------------------------------- */
 
-static void
-make_memfd(struct parcel *parcel)
+static void make_memfd(struct parcel *parcel)
 {
     parcel->fd = raw_memfd(parcel->size, 0);
     parcel->bytes = raw_map(parcel->fd, parcel->size);
 }
 
-static void
-take_memfd(int line, struct parcel *parcel)
+static void take_memfd(int line, struct parcel *parcel)
 {
     raw_receive_fds(line, &parcel->fd, 1);
     parcel->bytes = raw_map(parcel->fd, parcel->size);
 }
 
-static void
-drop_shared(struct parcel *parcel)
+static void drop_shared(struct parcel *parcel)
 {
     munmap(parcel->bytes, parcel->size);
     close(parcel->fd);
 }
 
-static void
-make_shm(struct parcel *parcel)
+static void make_shm(struct parcel *parcel)
 {
     (void)snprintf(parcel->name, sizeof(parcel->name), "/memoryd-bench-%d", getpid());
     parcel->fd = shm_open(parcel->name, O_RDWR | O_CREAT | O_EXCL, 0600);
@@ -190,8 +177,7 @@ make_shm(struct parcel *parcel)
     parcel->bytes = raw_map(parcel->fd, parcel->size);
 }
 
-static void
-take_shm(int line, struct parcel *parcel)
+static void take_shm(int line, struct parcel *parcel)
 {
     (void)line;
     parcel->fd = shm_open(parcel->name, O_RDWR, 0);
@@ -200,10 +186,9 @@ take_shm(int line, struct parcel *parcel)
     parcel->bytes = raw_map(parcel->fd, parcel->size);
 }
 
-/* ---- memory of one process ----------------------------------------------------------------------------------- */
+/* ---- memory of one process --------------------------------------------------------------------------------------- */
 
-static void
-copy(struct parcel *parcel, const char *theirs)
+static void copy(struct parcel *parcel, const char *theirs)
 {
     struct iovec to = {.iov_base = parcel->bytes, .iov_len = parcel->size};
     struct iovec from = {.iov_base = (void *)(uintptr_t)theirs, .iov_len = parcel->size};
@@ -211,15 +196,13 @@ copy(struct parcel *parcel, const char *theirs)
     bench_must(process_vm_readv(parcel->from, &to, 1, &from, 1, 0) == (ssize_t)parcel->size, "process_vm_readv");
 }
 
-static void
-make_malloc(struct parcel *parcel)
+static void make_malloc(struct parcel *parcel)
 {
     parcel->bytes = malloc(parcel->size);
     bench_must(!!parcel->bytes, "malloc");
 }
 
-static void
-take_malloc(int line, struct parcel *parcel)
+static void take_malloc(int line, struct parcel *parcel)
 {
     const char *theirs = parcel->bytes;
 
@@ -228,14 +211,12 @@ take_malloc(int line, struct parcel *parcel)
     copy(parcel, theirs);
 }
 
-static void
-drop_malloc(struct parcel *parcel)
+static void drop_malloc(struct parcel *parcel)
 {
     free(parcel->bytes);
 }
 
-static void
-make_mapping(struct parcel *parcel, int advice)
+static void make_mapping(struct parcel *parcel, int advice)
 {
     parcel->bytes = mmap(NULL, parcel->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bench_must(parcel->bytes != MAP_FAILED, "mmap");
@@ -243,20 +224,17 @@ make_mapping(struct parcel *parcel, int advice)
     (void)madvise(parcel->bytes, parcel->size, advice);
 }
 
-static void
-make_small(struct parcel *parcel)
+static void make_small(struct parcel *parcel)
 {
     make_mapping(parcel, MADV_NOHUGEPAGE);
 }
 
-static void
-make_thp(struct parcel *parcel)
+static void make_thp(struct parcel *parcel)
 {
     make_mapping(parcel, MADV_HUGEPAGE);
 }
 
-static void
-take_small(int line, struct parcel *parcel)
+static void take_small(int line, struct parcel *parcel)
 {
     const char *theirs = parcel->bytes;
 
@@ -265,8 +243,7 @@ take_small(int line, struct parcel *parcel)
     copy(parcel, theirs);
 }
 
-static void
-take_thp(int line, struct parcel *parcel)
+static void take_thp(int line, struct parcel *parcel)
 {
     const char *theirs = parcel->bytes;
 
@@ -275,58 +252,67 @@ take_thp(int line, struct parcel *parcel)
     copy(parcel, theirs);
 }
 
-static void
-drop_mapping(struct parcel *parcel)
+static void drop_mapping(struct parcel *parcel)
 {
     munmap(parcel->bytes, parcel->size);
 }
 
-/* ---- iceoryx ----------------------------------------------------------------------------------------------- */
+/* ---- iceoryx ----------------------------------------------------------------------------------------------------- */
 
-static void
-make_chunk(struct parcel *parcel)
+static void make_chunk(struct parcel *parcel)
 {
     parcel->bytes = iceoryx_loan(parcel->size);
 }
 
-static void
-publish_chunk(struct parcel *parcel)
+static void publish_chunk(struct parcel *parcel)
 {
     iceoryx_publish(parcel->bytes);
     parcel->bytes = NULL;
 }
 
-static void
-take_chunk(int line, struct parcel *parcel)
+static void take_chunk(int line, struct parcel *parcel)
 {
     (void)line;
     parcel->bytes = (char *)(uintptr_t)iceoryx_take();
 }
 
 /* The maker has it no more. */
-static void
-drop_chunk(struct parcel *parcel)
+static void drop_chunk(struct parcel *parcel)
 {
     if (parcel->bytes)
         iceoryx_release(parcel->bytes);
 }
 
-/* ---- ways -------------------------------------------------------------------------------------------------- */
+/* ---- ways -------------------------------------------------------------------------------------------------------- */
 
 static const struct way buffers = {.name = "memoryd", .make = make_ours, .take = take_ours, .drop = drop_ours};
-static const struct way chunks = {.name = "memoryd_pool", .make = make_pooled, .take = take_pooled,
-                                  .drop = drop_pooled, .begin = begin_pool, .publish = publish_pooled};
+static const struct way chunks = {.name = "memoryd_pool",
+                                  .make = make_pooled,
+                                  .take = take_pooled,
+                                  .drop = drop_pooled,
+                                  .begin = begin_pool,
+                                  .publish = publish_pooled};
 
 static const struct way rivals[] = {
     {.name = "memfd", .make = make_memfd, .take = take_memfd, .drop = drop_shared, .passes_fd = true},
     {.name = "shm", .make = make_shm, .take = take_shm, .drop = drop_shared},
-    {.name = "iceoryx", .make = make_chunk, .take = take_chunk, .drop = drop_chunk, .is_here = iceoryx_is_here,
-     .begin = iceoryx_begin, .publish = publish_chunk, .read_only = true, .size_max = SMALL_MAX},
+    {.name = "iceoryx",
+     .make = make_chunk,
+     .take = take_chunk,
+     .drop = drop_chunk,
+     .is_here = iceoryx_is_here,
+     .begin = iceoryx_begin,
+     .publish = publish_chunk,
+     .read_only = true,
+     .size_max = SMALL_MAX},
     {.name = "mmap", .make = make_small, .take = take_small, .drop = drop_mapping},
     {.name = "mmap_thp", .make = make_thp, .take = take_thp, .drop = drop_mapping},
     {.name = "malloc", .make = make_malloc, .take = take_malloc, .drop = drop_malloc},
     {.name = "jemalloc", .preload = "libjemalloc.so.2", .make = make_malloc, .take = take_malloc, .drop = drop_malloc},
-    {.name = "tbb", .preload = "libtbbmalloc_proxy.so.2", .make = make_malloc, .take = take_malloc,
+    {.name = "tbb",
+     .preload = "libtbbmalloc_proxy.so.2",
+     .make = make_malloc,
+     .take = take_malloc,
      .drop = drop_malloc},
 };
 
@@ -342,8 +328,7 @@ static const struct {
 
 enum { RIVALS = sizeof(rivals) / sizeof(*rivals), OURS = sizeof(ours) / sizeof(*ours) };
 
-static const struct way *
-way_of_name(const char *name)
+static const struct way *way_of_name(const char *name)
 {
     for (size_t i = 0; i < OURS; i++)
         if (!strcmp(ours[i].way->name, name))
@@ -355,15 +340,13 @@ way_of_name(const char *name)
     return NULL;
 }
 
-static void
-read_pages(const struct parcel *parcel)
+static void read_pages(const struct parcel *parcel)
 {
     for (size_t i = 0; i < parcel->size; i += PAGE)
         (void)((const volatile char *)parcel->bytes)[i];
 }
 
-static void
-receive(int line, void *context)
+static void receive(int line, void *context)
 {
     const struct way *way = context;
     struct parcel parcel;
@@ -383,8 +366,7 @@ receive(int line, void *context)
     exit(0);
 }
 
-static double
-hand_over(const struct way *way, int line, size_t size)
+static double hand_over(const struct way *way, int line, size_t size)
 {
     struct parcel parcel = {.size = size, .from = getpid()};
     double took = bench_now_us();
@@ -403,7 +385,7 @@ hand_over(const struct way *way, int line, size_t size)
     return took;
 }
 
-/* ---- children ---------------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 /* What it says to an order: how many us it took, and who is the receiver. */
 struct answer {
@@ -412,8 +394,7 @@ struct answer {
 };
 
 /* What the child runs: hands over, as much as it is told to, until its line ends. */
-static int
-serve(const char *name)
+static int serve(const char *name)
 {
     const struct way *way = way_of_name(name);
     struct answer answer;
@@ -432,8 +413,7 @@ serve(const char *name)
     return 0;
 }
 
-static void
-become_server(int line, void *context)
+static void become_server(int line, void *context)
 {
     const struct way *way = context;
 
@@ -454,8 +434,7 @@ struct contest {
     size_t size;
 };
 
-static void
-start_contender(struct contender *contender, const struct way *way)
+static void start_contender(struct contender *contender, const struct way *way)
 {
     *contender = (struct contender){0};
     peer_start(&contender->server, become_server, (void *)(uintptr_t)way);
@@ -463,8 +442,7 @@ start_contender(struct contender *contender, const struct way *way)
 }
 
 /* How many us it took; negative: it is not there any more. */
-static double
-tell(struct contender *contender, size_t size)
+static double tell(struct contender *contender, size_t size)
 {
     int line = contender->server.line;
     struct answer answer;
@@ -476,8 +454,7 @@ tell(struct contender *contender, size_t size)
     return answer.us;
 }
 
-static double
-time_ours(void *context)
+static double time_ours(void *context)
 {
     struct contest *contest = context;
     double us = tell(&contest->ours, contest->size);
@@ -486,8 +463,7 @@ time_ours(void *context)
     return us;
 }
 
-static double
-time_other(void *context)
+static double time_other(void *context)
 {
     struct contest *contest = context;
     double us = tell(&contest->other, contest->size);
@@ -496,8 +472,7 @@ time_other(void *context)
     return us;
 }
 
-static void
-measure(struct contest *contest, const struct bench_row *row, const struct way *way, size_t size)
+static void measure(struct contest *contest, const struct bench_row *row, const struct way *way, size_t size)
 {
     if (!bench_wanted(row))
         return;
@@ -518,12 +493,13 @@ measure(struct contest *contest, const struct bench_row *row, const struct way *
     }
     (void)bench_run(row, &(struct bench){.ours = {.timed = time_ours, .workers = contest->ours.workers},
                                          .other = {.timed = time_other, .workers = contest->other.workers},
-                                         .context = contest, .rounds = 8, .a_round = size > SMALL_MAX ? 4 : 25});
+                                         .context = contest,
+                                         .rounds = 8,
+                                         .a_round = size > SMALL_MAX ? 4 : 25});
     peer_end(&contest->other.server);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static struct bench_row rows[OURS][RIVALS];
     static char names[OURS][RIVALS][32];

@@ -11,15 +11,13 @@
 /* a header, see proto/frame.h */
 enum { PACKET = 32 };
 
-static void
-ping(void *context)
+static void ping(void *context)
 {
     (void)context;
     bench_did(memclient_ping(NULL));
 }
 
-static void
-echo(void *context)
+static void echo(void *context)
 {
     struct peer *peer = context;
     char packet[PACKET] = {0};
@@ -27,8 +25,7 @@ echo(void *context)
     bench_must(send(peer->line, packet, PACKET, 0) == PACKET && recv(peer->line, packet, PACKET, 0) == PACKET, "echo");
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct bench_row row = {.name = "rpc_null", .unit = BENCH_US, .hold = 1.5};
     struct peer peer;
@@ -37,7 +34,9 @@ main(int argc, char **argv)
     peer_start(&peer, raw_echo, NULL);
     (void)bench_run(&row, &(struct bench){.ours = {.once = ping},
                                           .other = {.once = echo, .workers = (pid_t[]){peer.pid, 0}},
-                                          .context = &peer, .rounds = 40, .a_round = 500});
+                                          .context = &peer,
+                                          .rounds = 40,
+                                          .a_round = 500});
     peer_end(&peer);
     return bench_end();
 }

@@ -27,38 +27,33 @@ static struct memclient *ctx, *other;
 static struct memclient_buffer *held;
 static struct memclient_token token;
 
-static void
-did(int r)
+static void did(int r)
 {
     bench_must(r >= 0, memclient_error());
 }
 
-static size_t
-most(const char *name, size_t otherwise)
+static size_t most(const char *name, size_t otherwise)
 {
     const char *value = getenv(name);
 
     return value ? strtoul(value, NULL, 10) : otherwise;
 }
 
-static void
-point(const char *figure, const char *series, size_t n, double value)
+static void point(const char *figure, const char *series, size_t n, double value)
 {
     printf("%s %s %zu %.4g\n", figure, series, n, value);
     (void)fflush(stdout);
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
+/* ---- operations -------------------------------------------------------------------------------------------------- */
 
-static void
-null_call(void)
+static void null_call(void)
 {
     did(memclient_ping(ctx));
 }
 
 /* What is freed is waited for: else the next one pays for it. */
-static void
-alloc_and_free(void)
+static void alloc_and_free(void)
 {
     struct memclient_buffer *buf;
 
@@ -67,8 +62,7 @@ alloc_and_free(void)
     did(memclient_ping(ctx));
 }
 
-static void
-share(void)
+static void share(void)
 {
     struct memclient_token made;
 
@@ -76,8 +70,7 @@ share(void)
     did(memclient_revoke(ctx, &made));
 }
 
-static void
-open_by_token(void)
+static void open_by_token(void)
 {
     struct memclient_buffer *buf;
 
@@ -86,8 +79,7 @@ open_by_token(void)
     did(memclient_ping(other));
 }
 
-static void
-open_by_name(void)
+static void open_by_name(void)
 {
     struct memclient_buffer *buf;
 
@@ -96,22 +88,19 @@ open_by_name(void)
     did(memclient_ping(other));
 }
 
-static int
-first_only(const struct memclient_buffer_info *info, void *data)
+static int first_only(const struct memclient_buffer_info *info, void *data)
 {
     (void)info;
     (void)data;
     return 1;
 }
 
-static void
-list_a_page(void)
+static void list_a_page(void)
 {
     (void)memclient_list_buffers(ctx, first_only, NULL);
 }
 
-static void
-connect_and_leave(void)
+static void connect_and_leave(void)
 {
     struct memclient *fresh;
 
@@ -123,13 +112,16 @@ static const struct {
     const char *name;
     void (*once)(void);
 } operations[] = {
-    {"null", null_call},           {"alloc+free", alloc_and_free}, {"share+revoke", share},
-    {"open-token", open_by_token}, {"open-name", open_by_name},    {"list-page", list_a_page},
+    {"null", null_call},
+    {"alloc+free", alloc_and_free},
+    {"share+revoke", share},
+    {"open-token", open_by_token},
+    {"open-name", open_by_name},
+    {"list-page", list_a_page},
     {"connect", connect_and_leave},
 };
 
-static void
-measure(const char *figure, size_t n)
+static void measure(const char *figure, size_t n)
 {
     for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++) {
         struct samples samples = {0};
@@ -146,10 +138,9 @@ measure(const char *figure, size_t n)
     }
 }
 
-/* ---- figures --------------------------------------------------------------------------------------------- */
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
 
-static void
-by_clients(size_t last)
+static void by_clients(size_t last)
 {
     struct memclient **clients = calloc(last, sizeof(struct memclient *));
     size_t n = 2; /* ours */
@@ -165,8 +156,7 @@ by_clients(size_t last)
     free(clients);
 }
 
-static void
-by_buffers(size_t last)
+static void by_buffers(size_t last)
 {
     struct memclient_buffer **bufs = calloc(last, sizeof(struct memclient_buffer *));
     uint64_t sizes[MEMCLIENT_BATCH_MAX];
@@ -187,8 +177,7 @@ by_buffers(size_t last)
     free(bufs);
 }
 
-static size_t
-mappings(void)
+static size_t mappings(void)
 {
     FILE *f = fopen("/proc/self/maps", "re");
     size_t n = 0;
@@ -200,8 +189,7 @@ mappings(void)
     return n;
 }
 
-static void
-by_objects(size_t last)
+static void by_objects(size_t last)
 {
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
     struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
@@ -242,8 +230,7 @@ by_objects(size_t last)
     free(ptrs);
 }
 
-int
-main(void)
+int main(void)
 {
     struct memclient_alloc_options named = MEMCLIENT_ALLOC_OPTIONS_INIT;
 

@@ -36,10 +36,9 @@ struct work {
     char *bytes;
 };
 
-/* ---- written ----------------------------------------------------------------------------------------------- */
+/* ---- written ----------------------------------------------------------------------------------------------------- */
 
-static int
-look_at(const struct memclient_pool *pool, void *data)
+static int look_at(const struct memclient_pool *pool, void *data)
 {
     if (strcmp(pool->name, POOL))
         return 0;
@@ -47,8 +46,7 @@ look_at(const struct memclient_pool *pool, void *data)
     return 1;
 }
 
-static uint64_t
-room(void)
+static uint64_t room(void)
 {
     uint64_t bytes = 0;
 
@@ -56,8 +54,7 @@ room(void)
     return bytes;
 }
 
-static void
-write_ours(void *context)
+static void write_ours(void *context)
 {
     struct work *work = context;
     void *bytes;
@@ -67,8 +64,7 @@ write_ours(void *context)
     work->bytes = memset(bytes, 1, SIZE);
 }
 
-static void
-free_ours(void *context)
+static void free_ours(void *context)
 {
     struct work *work = context;
     double end = bench_now_us() + PATIENCE_US;
@@ -79,8 +75,7 @@ free_ours(void *context)
         usleep(2000);
 }
 
-static void
-write_malloc(void *context)
+static void write_malloc(void *context)
 {
     struct work *work = context;
 
@@ -89,13 +84,12 @@ write_malloc(void *context)
     memset(work->bytes, 1, SIZE);
 }
 
-static void
-free_malloc(void *context)
+static void free_malloc(void *context)
 {
     free(((struct work *)context)->bytes);
 }
 
-/* ---- mapped by another process ----------------------------------------------------------------------------- */
+/* ---- mapped by another process ----------------------------------------------------------------------------------- */
 
 struct other {
     struct memclient_token token;
@@ -105,30 +99,26 @@ struct other {
     int fd;
 };
 
-static void
-map_ours(void *context)
+static void map_ours(void *context)
 {
     struct other *other = context;
 
     bench_did(memclient_map(other->buf, NULL, &other->bytes));
 }
 
-static void
-unmap_ours(void *context)
+static void unmap_ours(void *context)
 {
     bench_did(memclient_unmap(NULL, ((struct other *)context)->bytes, 0));
 }
 
-static void
-map_raw(void *context)
+static void map_raw(void *context)
 {
     struct other *other = context;
 
     other->bytes = raw_map(other->fd, other->size);
 }
 
-static void
-unmap_raw(void *context)
+static void unmap_raw(void *context)
 {
     struct other *other = context;
 
@@ -136,8 +126,7 @@ unmap_raw(void *context)
 }
 
 /* Its maker, which has it until its line ends. */
-static void
-hold(int line, void *context)
+static void hold(int line, void *context)
 {
     struct other *other = context;
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
@@ -150,8 +139,7 @@ hold(int line, void *context)
 }
 
 /* As many GiB as a part of what is available is, of powers of 2. */
-static size_t
-large_size(void)
+static size_t large_size(void)
 {
     size_t kib = 0, size = LARGEST * GIB;
     char line[128];
@@ -167,8 +155,7 @@ large_size(void)
     return size;
 }
 
-static void
-measure_map(const struct bench_row *row)
+static void measure_map(const struct bench_row *row)
 {
     struct other other = {.size = large_size()};
     struct peer maker;
@@ -186,15 +173,16 @@ measure_map(const struct bench_row *row)
     other.fd = memfd_create("bench", MFD_CLOEXEC);
     bench_must(other.fd >= 0 && !ftruncate(other.fd, (off_t)other.size), "memfd_create");
     (void)bench_run(row, &(struct bench){.ours = {.once = map_ours, .after = unmap_ours},
-                                         .other = {.once = map_raw, .after = unmap_raw}, .context = &other,
-                                         .rounds = 20, .a_round = 20});
+                                         .other = {.once = map_raw, .after = unmap_raw},
+                                         .context = &other,
+                                         .rounds = 20,
+                                         .a_round = 20});
     memclient_buffer_unref(other.buf);
     close(other.fd);
     peer_end(&maker);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct bench_row rows[ROWS] = {
         [WRITE] = {.name = "write_256m_small_vs_malloc", .unit = BENCH_MS, .rival = true, .hold = 1.05},
@@ -211,7 +199,9 @@ main(int argc, char **argv)
     else
         (void)bench_run(&rows[WRITE], &(struct bench){.ours = {.once = write_ours, .after = free_ours},
                                                       .other = {.once = write_malloc, .after = free_malloc},
-                                                      .context = &work, .rounds = 6, .a_round = 1});
+                                                      .context = &work,
+                                                      .rounds = 6,
+                                                      .a_round = 1});
     measure_map(&rows[MAP]);
     return bench_end();
 }

@@ -4,22 +4,19 @@
 
 #include <stdlib.h>
 
-static int
-compare_values(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
 
-static void
-sort_values(double *values, size_t n)
+static void sort_values(double *values, size_t n)
 {
     qsort(values, n, sizeof(*values), compare_values);
 }
 
-double
-stats_quantile(double *values, size_t n, double quantile)
+double stats_quantile(double *values, size_t n, double quantile)
 {
     sort_values(values, n);
     return values[(size_t)((double)(n - 1) * quantile + 0.5)];
@@ -28,8 +25,7 @@ stats_quantile(double *values, size_t n, double quantile)
 /*
  * The greatest k with P(B < k) <= (1 - STATS_SURE) / 2 for B of binomial(n, 1/2); 0 where even k = 1 misses too often.
  */
-static size_t
-binomial_rank(size_t n)
+static size_t binomial_rank(size_t n)
 {
     double term = 1, sum, most = (1 - STATS_SURE) / 2;
     size_t k = 0;
@@ -43,8 +39,7 @@ binomial_rank(size_t n)
     return k;
 }
 
-struct stats_interval
-stats_median(double *values, size_t n)
+struct stats_interval stats_median(double *values, size_t n)
 {
     size_t k;
 
@@ -59,8 +54,7 @@ stats_median(double *values, size_t n)
     };
 }
 
-void
-stats_reach(struct stats_interval *interval, double value)
+void stats_reach(struct stats_interval *interval, double value)
 {
     if (value < interval->low)
         interval->low = value;
@@ -68,14 +62,12 @@ stats_reach(struct stats_interval *interval, double value)
         interval->high = value;
 }
 
-bool
-stats_is_narrow(const struct stats_interval *interval)
+bool stats_is_narrow(const struct stats_interval *interval)
 {
     return interval->sure && interval->high - interval->low <= STATS_NARROW * interval->median;
 }
 
-bool
-stats_is_beyond(const struct stats_interval *interval, double limit, bool more_is_better)
+bool stats_is_beyond(const struct stats_interval *interval, double limit, bool more_is_better)
 {
     return more_is_better ? interval->high < limit * (1 - STATS_RESOLUTION)
                           : interval->low > limit * (1 + STATS_RESOLUTION);

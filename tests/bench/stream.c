@@ -19,8 +19,7 @@
 
 enum { REPLY_MAX = 512, EVENTS = 16 };
 
-static void
-send_request(int line, uint16_t method, uint64_t sequence, const void *payload, size_t size)
+static void send_request(int line, uint16_t method, uint64_t sequence, const void *payload, size_t size)
 {
     uint8_t packet[MEMORYD_HEADER_LONG + REPLY_MAX];
     const struct frame_header header = {
@@ -33,16 +32,14 @@ send_request(int line, uint16_t method, uint64_t sequence, const void *payload, 
     bench_must(send(line, packet, length, MSG_NOSIGNAL) == (ssize_t)length, "sending a request");
 }
 
-static void
-receive_reply(int line)
+static void receive_reply(int line)
 {
     uint8_t packet[REPLY_MAX];
 
     bench_must(recv(line, packet, sizeof(packet), 0) >= MEMORYD_HEADER_SIZE, "receiving a reply");
 }
 
-void
-stream_run(int line, unsigned depth, unsigned n)
+void stream_run(int line, unsigned depth, unsigned n)
 {
     static uint64_t sequence = 1; /* that of HELLO */
 
@@ -57,8 +54,7 @@ stream_run(int line, unsigned depth, unsigned n)
     }
 }
 
-int
-stream_connect(void)
+int stream_connect(void)
 {
     Memoryd__V1__HelloRequest hello = MEMORYD__V1__HELLO_REQUEST__INIT;
     struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
@@ -86,10 +82,9 @@ stream_connect(void)
     return line;
 }
 
-/* ---- the echo ---------------------------------------------------------------------------------------------- */
+/* ---- the echo ---------------------------------------------------------------------------------------------------- */
 
-static _Noreturn void
-echo(const int *lines, size_t n)
+static _Noreturn void echo(const int *lines, size_t n)
 {
     struct epoll_event events[EVENTS];
     char packet[REPLY_MAX];
@@ -115,8 +110,7 @@ echo(const int *lines, size_t n)
     }
 }
 
-pid_t
-stream_start_echo(int *lines, size_t n)
+pid_t stream_start_echo(int *lines, size_t n)
 {
     int ends[EVENTS], pair[2];
     pid_t pid;

@@ -16,14 +16,12 @@
 
 static struct memclient_svm *svm;
 
-static void
-svm_did(int result)
+static void svm_did(int result)
 {
     bench_must(result >= 0, memclient_svm_error());
 }
 
-static void
-make_ours(void *size)
+static void make_ours(void *size)
 {
     void *ptr;
 
@@ -32,8 +30,7 @@ make_ours(void *size)
     svm_did(memclient_svm_free(svm, ptr));
 }
 
-static void
-make_plain(void *size)
+static void make_plain(void *size)
 {
     void *ptr = NULL;
 
@@ -42,8 +39,7 @@ make_plain(void *size)
     free(ptr);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct bench_row rows[] = {
         {.name = "svm_again_256k", .unit = BENCH_US, .rival = true, .hold = 1.5},
@@ -55,8 +51,10 @@ main(int argc, char **argv)
     bench_begin(argc, argv, rows, sizeof(rows) / sizeof(*rows));
     svm_did(memclient_svm_create(NULL, &svm));
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        (void)bench_run(&rows[i], &(struct bench){.ours = {.once = make_ours}, .other = {.once = make_plain},
-                                                  .context = &sizes[i], .rounds = 10,
+        (void)bench_run(&rows[i], &(struct bench){.ours = {.once = make_ours},
+                                                  .other = {.once = make_plain},
+                                                  .context = &sizes[i],
+                                                  .rounds = 10,
                                                   .a_round = sizes[i] > 1024 * KIB ? 4 : 20});
     memclient_svm_destroy(svm);
     return bench_end();

@@ -29,8 +29,7 @@ static umf_memory_pool_handle_t pool;
 static void *ptrs[TIMES];
 static umf_ipc_handle_t handles[TIMES];
 
-static void
-make_pool(void)
+static void make_pool(void)
 {
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
     umf_memory_provider_handle_t provider;
@@ -44,17 +43,15 @@ make_pool(void)
                "umfPoolCreate");
 }
 
-/* ---- handles ---------------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
-static void
-allocate(void)
+static void allocate(void)
 {
     for (int i = 0; i < TIMES; i++)
         bench_must((ptrs[i] = umfPoolMalloc(pool, 64)) != NULL, "umfPoolMalloc");
 }
 
-static void
-get_handles(void *arg)
+static void get_handles(void *arg)
 {
     size_t size;
 
@@ -63,41 +60,36 @@ get_handles(void *arg)
         bench_must(!umfGetIPCHandle(ptrs[i], &handles[i], &size), "umfGetIPCHandle");
 }
 
-static void
-put_handles(void *arg)
+static void put_handles(void *arg)
 {
     (void)arg;
     for (int i = 0; i < TIMES; i++)
         (void)umfPutIPCHandle(handles[i]);
 }
 
-static void
-open_some(int n)
+static void open_some(int n)
 {
     for (int i = 0; i < n; i++)
         bench_must(!umfOpenIPCHandle(pool, handles[i], &ptrs[i]), "umfOpenIPCHandle");
 }
 
-static void
-close_some(int n)
+static void close_some(int n)
 {
     for (int i = 0; i < n; i++)
         bench_must(!umfCloseIPCHandle(ptrs[i]), "umfCloseIPCHandle");
 }
 
-static void
-call_kernel(void *arg)
+static void call_kernel(void *arg)
 {
     (void)arg;
     for (int i = 0; i < TIMES; i++)
         (void)syscall(SYS_getppid);
 }
 
-/* ---- the process whose memory it is ----------------------------------------------------------------------- */
+/* ---- the process whose memory it is ------------------------------------------------------------------------------ */
 
 /* Whenever it is told: handles of a new slab, which lasts until the next time. */
-static void
-produce(int line, void *context)
+static void produce(int line, void *context)
 {
     size_t size;
 
@@ -116,8 +108,7 @@ produce(int line, void *context)
 }
 
 /* Likewise descriptors of memory of its own, always the same. */
-static void
-produce_raw(int line, void *context)
+static void produce_raw(int line, void *context)
 {
     int fds[BATCH];
 
@@ -128,15 +119,14 @@ produce_raw(int line, void *context)
         raw_send_fds(line, fds, BATCH);
 }
 
-/* ---- the process that opens it ---------------------------------------------------------------------------- */
+/* ---- the process that opens it ----------------------------------------------------------------------------------- */
 
 static struct peer producer, raw_producer;
 static int raw_fds[BATCH];
 static char *raw_maps[BATCH];
 
 /* Handles of what is not open here. */
-static void
-receive(void)
+static void receive(void)
 {
     static char bytes[TIMES][HANDLE_MAX] __attribute__((aligned(16)));
 
@@ -147,22 +137,19 @@ receive(void)
     }
 }
 
-static void
-open_handles(void *arg)
+static void open_handles(void *arg)
 {
     (void)arg;
     open_some(TIMES);
 }
 
-static void
-close_handles(void *arg)
+static void close_handles(void *arg)
 {
     (void)arg;
     close_some(TIMES);
 }
 
-static double
-import_batch(void *arg)
+static double import_batch(void *arg)
 {
     double begin;
 
@@ -173,15 +160,13 @@ import_batch(void *arg)
     return bench_now_us() - begin;
 }
 
-static void
-close_batch(void *arg)
+static void close_batch(void *arg)
 {
     (void)arg;
     close_some(BATCH);
 }
 
-static double
-import_raw(void *arg)
+static double import_raw(void *arg)
 {
     struct pollfd polled = {.fd = raw_producer.line, .events = POLLIN};
     double begin;
@@ -198,8 +183,7 @@ import_raw(void *arg)
     return bench_now_us() - begin;
 }
 
-static void
-close_raw(void *arg)
+static void close_raw(void *arg)
 {
     (void)arg;
     for (int i = 0; i < BATCH; i++) {
@@ -208,12 +192,11 @@ close_raw(void *arg)
     }
 }
 
-/* ----------------------------------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------------------------------- */
 
 enum { GET, OPEN, IMPORT, ROWS };
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct bench_row rows[ROWS] = {
         [GET] = {.name = "ipc_get_cached", .unit = BENCH_NS, .operations = TIMES, .hold = 1},

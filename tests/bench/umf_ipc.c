@@ -24,14 +24,13 @@ enum { TIMES = 50, HANDLE_MAX = 512 };
 /* What the child is told to do. */
 enum work { OPEN, GET };
 
-/* ---- in the child ------------------------------------------------------------------------------------------- */
+/* ---- in the child ------------------------------------------------------------------------------------------------ */
 
 static struct umf_library umf;
 static umf_memory_pool_handle_t pool;
 static char handle[HANDLE_MAX] __attribute__((aligned(16))); /* the other process's */
 
-static bool
-make_pool(void)
+static bool make_pool(void)
 {
     umf_os_memory_provider_params_t params = umfOsMemoryProviderParamsDefault();
     umf_memory_provider_handle_t provider;
@@ -42,8 +41,7 @@ make_pool(void)
 }
 
 /* The other process: has an allocation, sends its handle, and goes with its line. Nothing is sent if it cannot. */
-static void
-produce(int line, void *context)
+static void produce(int line, void *context)
 {
     umf_ipc_handle_t made;
     size_t size;
@@ -59,8 +57,7 @@ produce(int line, void *context)
     (void)line_hear(line);
 }
 
-static double
-open_and_close(void)
+static double open_and_close(void)
 {
     double begin = bench_now_us();
 
@@ -76,8 +73,7 @@ open_and_close(void)
     return bench_now_us() - begin;
 }
 
-static double
-get_first(void)
+static double get_first(void)
 {
     umf_ipc_handle_t made[TIMES];
     void *ptrs[TIMES];
@@ -98,14 +94,12 @@ get_first(void)
     return took;
 }
 
-static double
-serve(const struct umf_order *order)
+static double serve(const struct umf_order *order)
 {
     return order->work == OPEN ? open_and_close() : get_first();
 }
 
-static int
-be_child(bool upstream)
+static int be_child(bool upstream)
 {
     const char *reason = umf_library_load(upstream, &umf);
     struct peer producer;
@@ -117,7 +111,7 @@ be_child(bool upstream)
     return umf_child_serve(serve, producer.pid);
 }
 
-/* ---- the kernel's ------------------------------------------------------------------------------------------- */
+/* ---- the kernel's ------------------------------------------------------------------------------------------------ */
 
 struct contest {
     struct umf_child ours, upstream;
@@ -126,8 +120,7 @@ struct contest {
     int fd; /* its */
 };
 
-static void
-hold(int line, void *context)
+static void hold(int line, void *context)
 {
     int fd = raw_memfd(SIZE, 0);
 
@@ -137,8 +130,7 @@ hold(int line, void *context)
     (void)line_hear(line);
 }
 
-static void
-open_raw(void *context)
+static void open_raw(void *context)
 {
     const struct contest *contest = context;
 
@@ -154,12 +146,11 @@ open_raw(void *context)
     }
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 enum { OPEN_FLOOR, OPEN_UPSTREAM, GET_UPSTREAM, ROWS };
 
-static double
-time_ours(void *context)
+static double time_ours(void *context)
 {
     struct contest *contest = context;
     double us = umf_child_tell(&contest->ours, contest->order);
@@ -168,8 +159,7 @@ time_ours(void *context)
     return us;
 }
 
-static double
-time_upstream(void *context)
+static double time_upstream(void *context)
 {
     struct contest *contest = context;
     double us = umf_child_tell(&contest->upstream, contest->order);
@@ -178,21 +168,22 @@ time_upstream(void *context)
     return us;
 }
 
-static void
-measure_floor(const struct bench_row *row, struct contest *contest, const pid_t *workers)
+static void measure_floor(const struct bench_row *row, struct contest *contest, const pid_t *workers)
 {
     struct peer holder;
 
     peer_start(&holder, hold, NULL);
     contest->holder = holder.pid;
     bench_must(recv(holder.line, &contest->fd, sizeof(contest->fd), 0) == sizeof(contest->fd), "recv");
-    (void)bench_run(row, &(struct bench){.ours = {.timed = time_ours, .workers = workers}, .other = {.once = open_raw},
-                                         .context = contest, .rounds = 10, .a_round = 5});
+    (void)bench_run(row, &(struct bench){.ours = {.timed = time_ours, .workers = workers},
+                                         .other = {.once = open_raw},
+                                         .context = contest,
+                                         .rounds = 10,
+                                         .a_round = 5});
     peer_end(&holder);
 }
 
-static void
-measure_rival(const struct bench_row *row, struct contest *contest, const pid_t *workers)
+static void measure_rival(const struct bench_row *row, struct contest *contest, const pid_t *workers)
 {
     if (!bench_wanted(row))
         return;
@@ -201,18 +192,19 @@ measure_rival(const struct bench_row *row, struct contest *contest, const pid_t 
     else
         (void)bench_run(row, &(struct bench){.ours = {.timed = time_ours, .workers = workers},
                                              .other = {.timed = time_upstream, .workers = contest->upstream.pids},
-                                             .context = contest, .rounds = 10, .a_round = 5});
+                                             .context = contest,
+                                             .rounds = 10,
+                                             .a_round = 5});
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct bench_row rows[ROWS] = {
         [OPEN_FLOOR] = {.name = "ipc_open_unpooled", .unit = BENCH_US, .operations = TIMES},
-        [OPEN_UPSTREAM] = {.name = "ipc_open_unpooled_vs_upstream", .unit = BENCH_US, .operations = TIMES,
-                           .rival = true, .hold = 1},
-        [GET_UPSTREAM] = {.name = "ipc_get_unpooled_vs_upstream", .unit = BENCH_US, .operations = TIMES,
-                          .rival = true, .hold = 1},
+        [OPEN_UPSTREAM] =
+            {.name = "ipc_open_unpooled_vs_upstream", .unit = BENCH_US, .operations = TIMES, .rival = true, .hold = 1},
+        [GET_UPSTREAM] =
+            {.name = "ipc_get_unpooled_vs_upstream", .unit = BENCH_US, .operations = TIMES, .rival = true, .hold = 1},
     };
     struct contest contest = {.order = {.work = OPEN}};
     pid_t workers[5] = {0};

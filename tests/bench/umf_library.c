@@ -59,12 +59,11 @@ static const struct {
     {"umfJemallocPoolOps", offsetof(struct umf_library, jemalloc_ops), "libjemalloc_pool.so"},
 };
 
-/* ---- loading ------------------------------------------------------------------------------------------------ */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* In the folder, or its lib. Its names are its own, and it looks for them in itself and what it needs before anywhere
  * else: ours are in this process, too. */
-static void *
-open_library(const char *name)
+static void *open_library(const char *name)
 {
     static const char *const parts[] = {"", "/lib"};
     char path[4096];
@@ -78,16 +77,14 @@ open_library(const char *name)
 }
 
 /* The libraries beside it are linked with libumf.so.0, and get the one that is loaded. */
-static void *
-find_beside(const char *name, const char *symbol)
+static void *find_beside(const char *name, const char *symbol)
 {
     void *handle = open_library(name);
 
     return handle ? dlsym(handle, symbol) : NULL;
 }
 
-const char *
-umf_library_load(bool upstream, struct umf_library *library)
+const char *umf_library_load(bool upstream, struct umf_library *library)
 {
     const char *folder = getenv("BENCH_UMF");
     static char reason[256];
@@ -125,23 +122,21 @@ umf_library_load(bool upstream, struct umf_library *library)
     return NULL;
 }
 
-/* ---- children ----------------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 struct answer {
     double us;
     pid_t other;
 };
 
-static void
-become_child(int line, void *upstream)
+static void become_child(int line, void *upstream)
 {
     bench_must(dup2(line, STDIN_FILENO) == STDIN_FILENO, "dup2");
     execl("/proc/self/exe", "bench", "--serve", upstream ? "upstream" : "ours", (char *)NULL);
     _exit(1);
 }
 
-void
-umf_child_start(struct umf_child *child, bool upstream)
+void umf_child_start(struct umf_child *child, bool upstream)
 {
     struct peer peer;
 
@@ -150,14 +145,12 @@ umf_child_start(struct umf_child *child, bool upstream)
 }
 
 /* Not as it ends: upstream's leaves things behind, and some of its builds say so. */
-void
-umf_child_end(struct umf_child *child)
+void umf_child_end(struct umf_child *child)
 {
     peer_kill(&(struct peer){.pid = child->pids[0], .line = child->line});
 }
 
-double
-umf_child_tell(struct umf_child *child, struct umf_order order)
+double umf_child_tell(struct umf_child *child, struct umf_order order)
 {
     struct answer answer;
 
@@ -168,8 +161,7 @@ umf_child_tell(struct umf_child *child, struct umf_order order)
     return answer.us;
 }
 
-int
-umf_child_serve(double (*serve)(const struct umf_order *order), pid_t other_pid)
+int umf_child_serve(double (*serve)(const struct umf_order *order), pid_t other_pid)
 {
     struct umf_order order;
 

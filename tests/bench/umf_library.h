@@ -39,7 +39,7 @@ struct umf_library {
 /* NULL: it is loaded, from $BENCH_UMF, or ours. Else the reason why not, for bench_skip(). */
 const char *umf_library_load(bool upstream, struct umf_library *library);
 
-/* ---- in processes of their own ------------------------------------------------------------------------------ */
+/* ---- in processes of their own ----------------------------------------------------------------------------------- */
 
 /* What is done there, in one message. */
 struct umf_order {

@@ -26,7 +26,7 @@ static const unsigned char threads[] = {1, 2, 4};
 
 enum { THREADS = sizeof(threads), ROWS = KINDS * THREADS };
 
-/* ---- in the child ------------------------------------------------------------------------------------------- */
+/* ---- in the child ------------------------------------------------------------------------------------------------ */
 
 static struct umf_library umf;
 
@@ -38,8 +38,7 @@ static struct source {
     unsigned threads; /* that have theirs */
 } sources[KINDS];
 
-static void *
-get(struct source *source)
+static void *get(struct source *source)
 {
     void *ptr = NULL;
 
@@ -51,8 +50,7 @@ get(struct source *source)
     return ptr;
 }
 
-static void
-put(struct source *source, void *ptr)
+static void put(struct source *source, void *ptr)
 {
     if (source->pool)
         bench_must(!umf.pool_free(source->pool, ptr), "umfPoolFree");
@@ -60,13 +58,12 @@ put(struct source *source, void *ptr)
         bench_must(!umf.provider_free(source->provider, ptr, SIZE), "umfMemoryProviderFree");
 }
 
-static bool
-make_source(struct source *source, enum kind kind)
+static bool make_source(struct source *source, enum kind kind)
 {
     umf_os_memory_provider_params_t os = umfOsMemoryProviderParamsDefault();
     umf_disjoint_pool_params_t disjoint = umfDisjointPoolParamsDefault();
-    umf_memory_pool_ops_t *(*ops[])(void) = {[PROXY] = umf.proxy_ops, [DISJOINT] = umf.disjoint_ops,
-                                             [JEMALLOC] = umf.jemalloc_ops};
+    umf_memory_pool_ops_t *(*ops[])(void) = {
+        [PROXY] = umf.proxy_ops, [DISJOINT] = umf.disjoint_ops, [JEMALLOC] = umf.jemalloc_ops};
 
     if (source->provider)
         return true;
@@ -74,12 +71,11 @@ make_source(struct source *source, enum kind kind)
         return false;
     if (umf.provider_create(umf.os_ops(), &os, &source->provider))
         return false;
-    return kind == OS || !umf.pool_create(ops[kind](), source->provider, kind == DISJOINT ? &disjoint : NULL, 0,
-                                          &source->pool);
+    return kind == OS ||
+           !umf.pool_create(ops[kind](), source->provider, kind == DISJOINT ? &disjoint : NULL, 0, &source->pool);
 }
 
-static void
-replace_some(struct source *source, unsigned thread)
+static void replace_some(struct source *source, unsigned thread)
 {
     static _Atomic unsigned seeds;
     unsigned x = ++seeds;
@@ -105,8 +101,7 @@ struct place {
     unsigned thread;
 };
 
-static void *
-member(void *arg)
+static void *member(void *arg)
 {
     const struct place *place = arg;
 
@@ -118,8 +113,7 @@ member(void *arg)
     return NULL;
 }
 
-static void
-engage(struct crew *crew, unsigned n)
+static void engage(struct crew *crew, unsigned n)
 {
     static struct place places[THREADS_MAX + 1][THREADS_MAX];
     pthread_t thread;
@@ -134,8 +128,7 @@ engage(struct crew *crew, unsigned n)
     }
 }
 
-static double
-serve(const struct umf_order *order)
+static double serve(const struct umf_order *order)
 {
     struct source *source = &sources[order->kind];
     struct crew *crew = &crews[order->threads];
@@ -155,24 +148,25 @@ serve(const struct umf_order *order)
     return bench_processor_us(NULL) - begin;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static struct bench_row rows[ROWS];
 static char names[ROWS][32];
 
-static struct umf_order
-order_of(size_t row)
+static struct umf_order order_of(size_t row)
 {
     return (struct umf_order){.kind = (unsigned)(row / THREADS), .threads = threads[row % THREADS]};
 }
 
-static void
-name_rows(void)
+static void name_rows(void)
 {
     for (size_t i = 0; i < ROWS; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "umf_live_%s_%u", kind_names[i / THREADS],
                        (unsigned)threads[i % THREADS]);
-        rows[i] = (struct bench_row){.name = names[i], .unit = BENCH_NS, .rival = true, .hold = 1,
+        rows[i] = (struct bench_row){.name = names[i],
+                                     .unit = BENCH_NS,
+                                     .rival = true,
+                                     .hold = 1,
                                      .operations = OPERATIONS * threads[i % THREADS]};
     }
 }
@@ -182,8 +176,7 @@ struct contest {
     struct umf_order order;
 };
 
-static double
-time_ours(void *context)
+static double time_ours(void *context)
 {
     struct contest *contest = context;
     double us = umf_child_tell(&contest->ours, contest->order);
@@ -192,8 +185,7 @@ time_ours(void *context)
     return us;
 }
 
-static double
-time_upstream(void *context)
+static double time_upstream(void *context)
 {
     struct contest *contest = context;
     double us = umf_child_tell(&contest->upstream, contest->order);
@@ -203,8 +195,7 @@ time_upstream(void *context)
 }
 
 /* Of one kind, in children of its own: what lives of another is no part of it. */
-static void
-measure(enum kind kind)
+static void measure(enum kind kind)
 {
     struct contest contest;
     const char *reason = NULL;
@@ -222,17 +213,18 @@ measure(enum kind kind)
         if (reason)
             bench_skip(&rows[i], reason);
         else
-            (void)bench_run(&rows[i], &(struct bench){
-                                          .ours = {.timed = time_ours, .workers = contest.ours.pids},
-                                          .other = {.timed = time_upstream, .workers = contest.upstream.pids},
-                                          .context = &contest, .rounds = 8, .a_round = 2});
+            (void)bench_run(&rows[i],
+                            &(struct bench){.ours = {.timed = time_ours, .workers = contest.ours.pids},
+                                            .other = {.timed = time_upstream, .workers = contest.upstream.pids},
+                                            .context = &contest,
+                                            .rounds = 8,
+                                            .a_round = 2});
     }
     umf_child_end(&contest.ours);
     umf_child_end(&contest.upstream);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     const char *reason;
 

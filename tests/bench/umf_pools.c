@@ -39,8 +39,7 @@
 /* NULL: malloc and free */
 static umf_memory_pool_handle_t pool;
 
-static void *
-get(size_t size)
+static void *get(size_t size)
 {
     void *ptr = pool ? umfPoolMalloc(pool, size) : malloc(size);
 
@@ -49,8 +48,7 @@ get(size_t size)
     return ptr;
 }
 
-static void
-put(void *ptr)
+static void put(void *ptr)
 {
     if (pool)
         (void)umfPoolFree(pool, ptr);
@@ -58,18 +56,16 @@ put(void *ptr)
         free(ptr);
 }
 
-/* ---- the work --------------------------------------------------------------------------------------------- */
+/* ---- the work ---------------------------------------------------------------------------------------------------- */
 
-static void
-pairs(void)
+static void pairs(void)
 {
     for (int i = 0; i < OPERATIONS; i++)
         put(get(64));
 }
 
 /* As many as there are, before one is freed. */
-static void
-batches(void)
+static void batches(void)
 {
     static void *ptrs[BATCH];
 
@@ -81,8 +77,7 @@ batches(void)
     }
 }
 
-static void
-mixed(void)
+static void mixed(void)
 {
     static _Atomic unsigned seeds;
     void *slots[SLOTS] = {NULL};
@@ -110,8 +105,7 @@ struct task {
 static _Atomic uint64_t longest_ns; /* of a round's threads */
 
 /* Whoever fetches memory waits for it, too: it is no processor time then. */
-static uint64_t
-clock_ns(enum work work)
+static uint64_t clock_ns(enum work work)
 {
     struct timespec t;
 
@@ -119,8 +113,7 @@ clock_ns(enum work work)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void
-work_alone(enum work work)
+static void work_alone(enum work work)
 {
     uint64_t took = clock_ns(work), longest = 0;
 
@@ -147,8 +140,7 @@ static struct crew {
     enum work work;
 } crews[THREADS_MAX + 1];
 
-static void *
-member(void *arg)
+static void *member(void *arg)
 {
     struct crew *crew = arg;
 
@@ -160,8 +152,7 @@ member(void *arg)
     return NULL;
 }
 
-static void
-engage(struct crew *crew, unsigned n)
+static void engage(struct crew *crew, unsigned n)
 {
     pthread_t thread;
 
@@ -171,8 +162,7 @@ engage(struct crew *crew, unsigned n)
         bench_must(!pthread_create(&thread, NULL, member, crew), "pthread_create");
 }
 
-static void
-perform(struct task task)
+static void perform(struct task task)
 {
     struct crew *crew = &crews[task.threads];
 
@@ -189,8 +179,7 @@ perform(struct task task)
 
 /* Half of what was allocated is freed, here and there, and allocated in other sizes. What is resident then, of as much
  * as there is? */
-static void
-print_footprint(const char *name)
+static void print_footprint(const char *name)
 {
     static void *ptrs[LIVE / 1024];
     size_t live = 0, n = 0, resident = 0;
@@ -214,15 +203,14 @@ print_footprint(const char *name)
     bench_must(file && fscanf(file, "%*s %zu", &resident) == 1, "/proc/self/statm");
     fclose(file);
     fprintf(stderr, "umf_pools: %s: %.1f MiB resident for %.1f MiB at most, then about three quarters\n", name,
-             (double)resident * (double)sysconf(_SC_PAGESIZE) / MIB, (double)live / MIB);
+            (double)resident * (double)sysconf(_SC_PAGESIZE) / MIB, (double)live / MIB);
     for (size_t i = 0; i < n; i++)
         put(ptrs[i]);
 }
 
-/* ---- pools ------------------------------------------------------------------------------------------------ */
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
 
-static bool
-make_pool(const char *name)
+static bool make_pool(const char *name)
 {
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
     umf_memory_provider_handle_t provider;
@@ -239,16 +227,15 @@ make_pool(const char *name)
                           UMF_POOL_CREATE_FLAG_OWN_PROVIDER, &pool);
 }
 
-/* ---- children --------------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 struct child {
     pid_t pid[2]; /* and a 0 */
-    int fds[2]; /* to it, from it */
+    int fds[2];   /* to it, from it */
 };
 
 /* What the child runs: rounds, until its input ends; then its footprint. */
-static int
-serve(const char *name)
+static int serve(const char *name)
 {
     struct task task;
 
@@ -268,8 +255,7 @@ serve(const char *name)
     return 0;
 }
 
-static void
-start(struct child *child, const char *name, const char *preload)
+static void start(struct child *child, const char *name, const char *preload)
 {
     int to[2], from[2];
 
@@ -298,8 +284,7 @@ struct context {
 };
 
 /* How many us its round took; negative: it is not there any more. */
-static double
-tell(const struct child *child, struct task task)
+static double tell(const struct child *child, struct task task)
 {
     uint64_t ns;
 
@@ -308,8 +293,7 @@ tell(const struct child *child, struct task task)
     return (double)ns / 1e3;
 }
 
-static double
-time_ours(void *arg)
+static double time_ours(void *arg)
 {
     const struct context *context = arg;
     double us = tell(context->ours, context->task);
@@ -318,8 +302,7 @@ time_ours(void *arg)
     return us;
 }
 
-static double
-time_other(void *arg)
+static double time_other(void *arg)
 {
     const struct context *context = arg;
     double us = tell(context->other, context->task);
@@ -329,15 +312,14 @@ time_other(void *arg)
 }
 
 /* Its footprint is printed when its input ends. */
-static void
-end(struct child *child)
+static void end(struct child *child)
 {
     (void)close(child->fds[0]);
     (void)waitpid(child->pid[0], NULL, 0);
     (void)close(child->fds[1]);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *preload, *row;
@@ -364,29 +346,26 @@ static struct {
     struct task task;
 } about[ROWS];
 
-static struct bench_row
-row_of(unsigned contender, struct task task, char *name, size_t size)
+static struct bench_row row_of(unsigned contender, struct task task, char *name, size_t size)
 {
     static const char *const works[] = {[PAIRS] = "pairs", [MIXED] = "mixed", [BATCHES] = "batches"};
     struct bench_row row = {.name = name, .unit = BENCH_NS, .operations = OPERATIONS, .rival = true};
 
     if (task.work == PAIRS && strncmp(contenders[contender].name, "malloc", 6))
         row.hold = 1.5;
-    (void)snprintf(name, size, "%s_%s_%u", works[task.work], contenders[contender].row,
-                   (unsigned)task.threads);
+    (void)snprintf(name, size, "%s_%s_%u", works[task.work], contenders[contender].row, (unsigned)task.threads);
     /* the pool that is all ours is the one that is asked after */
     if (task.threads == 1 && !contender) {
         if (task.work == PAIRS)
             row.name = "malloc_pair_vs_jemalloc";
         if (task.work == BATCHES)
-            row = (struct bench_row){.name = "alloc_batched", .unit = BENCH_PER_S, .operations = OPERATIONS,
-                                     .rival = true, .goal = 1e6};
+            row = (struct bench_row){
+                .name = "alloc_batched", .unit = BENCH_PER_S, .operations = OPERATIONS, .rival = true, .goal = 1e6};
     }
     return row;
 }
 
-static void
-name_rows(void)
+static void name_rows(void)
 {
     unsigned n = 0;
 
@@ -399,8 +378,7 @@ name_rows(void)
             }
 }
 
-static void
-measure(unsigned contender, struct child *jemalloc)
+static void measure(unsigned contender, struct child *jemalloc)
 {
     struct child child = {0};
     bool here, any = false;
@@ -420,15 +398,16 @@ measure(unsigned contender, struct child *jemalloc)
         if (here)
             (void)bench_run(&rows[i], &(struct bench){.ours = {.timed = time_ours, .workers = child.pid},
                                                       .other = {.timed = time_other, .workers = jemalloc->pid},
-                                                      .context = &context, .rounds = 8, .a_round = 2});
+                                                      .context = &context,
+                                                      .rounds = 8,
+                                                      .a_round = 2});
         else
             bench_skip(&rows[i], "it, or jemalloc, is not on this machine");
     }
     end(&child);
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct child jemalloc = {0};
 

@@ -27,11 +27,11 @@
 #include "tests/unit/broker/keeper.h"
 #include "tests/unit/broker/steps.h"
 
-#define DAMAGE_SIZE 8
-#define DAMAGES_MAX 16
+#define DAMAGE_SIZE    8
+#define DAMAGES_MAX    16
 #define JOURNAL_OFFSET ((off_t)LEDGER_EXTENTS_MAX * (off_t)LEDGER_EXTENT_SIZE)
-#define JOURNAL_PART ((size_t)16384)
-#define RECORDS_MAX 256
+#define JOURNAL_PART   ((size_t)16384)
+#define RECORDS_MAX    256
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,15 +55,15 @@ void __wrap_log_line(enum log_level level, const char *format, ...)
     (void)format;
 }
 
-#define require(expression) \
-    do { \
-        if (!(expression)) { \
+#define require(expression)                              \
+    do {                                                 \
+        if (!(expression)) {                             \
             fprintf(stderr, "false: %s\n", #expression); \
-            abort(); \
-        } \
+            abort();                                     \
+        }                                                \
     } while (0)
 
-/* ---- a copy ------------------------------------------------------------------------------------------------ */
+/* ---- a copy ------------------------------------------------------------------------------------------------------ */
 
 static void record_once(void)
 {
@@ -167,7 +167,7 @@ static void begin(struct world *world)
     }
 }
 
-/* ---- damages ----------------------------------------------------------------------------------------------- */
+/* ---- damages ----------------------------------------------------------------------------------------------------- */
 
 static const uint64_t special[] = {0, 1, 2, 3, 0xff, 4095, 4096, 65535, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX};
 
@@ -246,7 +246,7 @@ static void damage(struct world *world, const uint8_t *how)
     }
 }
 
-/* ---- the next broker --------------------------------------------------------------------------------------- */
+/* ---- the next broker --------------------------------------------------------------------------------------------- */
 
 static uint32_t faults(uint64_t session)
 {

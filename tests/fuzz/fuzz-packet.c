@@ -26,8 +26,7 @@ static void require(int condition)
 
 /* The header in the packet is the one that we would have written, up to what a longer one has
  * behind. */
-static void check_header(const uint8_t *packet, enum frame_side side,
-                         const struct frame_header *header)
+static void check_header(const uint8_t *packet, enum frame_side side, const struct frame_header *header)
 {
     static const size_t header_length_at = 6;
     uint8_t again[MEMORYD_HEADER_LONG];
@@ -37,8 +36,7 @@ static void check_header(const uint8_t *packet, enum frame_side side,
     require(!memcmp(again, packet, n));
 }
 
-static void check_message(const ProtobufCMessageDescriptor *descriptor, const uint8_t *payload,
-                          size_t n)
+static void check_message(const ProtobufCMessageDescriptor *descriptor, const uint8_t *payload, size_t n)
 {
     static struct arena arena = ARENA_NULL;
     static uint8_t once[2 * MEMORYD_FRAME_MAX], twice[2 * MEMORYD_FRAME_MAX];
@@ -86,8 +84,7 @@ static void check_packet(const uint8_t *packet, size_t size, unsigned n_fds, enu
     (void)frame_peek(packet, size, &version, &number, &sequence);
     if (frame_decode(packet, size, n_fds, side, &header, &payload))
         return;
-    require(payload >= packet + MEMORYD_HEADER_SIZE &&
-            payload + header.payload_length == packet + size);
+    require(payload >= packet + MEMORYD_HEADER_SIZE && payload + header.payload_length == packet + size);
     check_header(packet, side, &header);
 
     method = schema_method(header.method);

@@ -21,8 +21,7 @@ static int folder;
 static void write_seed(const char *name, enum frame_side side, struct frame_header header,
                        const ProtobufCMessageDescriptor *descriptor)
 {
-    static const struct filling filling = {
-        .number = 300, .repeated = 2, .rows = 2, .text = 3, .bytes = 32};
+    static const struct filling filling = {.number = 300, .repeated = 2, .rows = 2, .text = 3, .bytes = 32};
     static uint8_t seed[2 + MEMORYD_FRAME_MAX];
     ProtobufCMessage *message = fill(descriptor, &filling);
     size_t head = header.answered ? MEMORYD_HEADER_LONG : MEMORYD_HEADER_SIZE;
@@ -72,14 +71,12 @@ int main(int argc, char **argv)
     events = schema_events(&n);
     for (size_t i = 0; i < n; i++) {
         snprintf(name, sizeof(name), "%s-event", events[i].name);
-        write_seed(name, FRAME_FROM_BROKER, (struct frame_header){.method = events[i].id},
-                   events[i].message);
+        write_seed(name, FRAME_FROM_BROKER, (struct frame_header){.method = events[i].id}, events[i].message);
     }
     write_seed("answered-request", FRAME_FROM_CLIENT,
                (struct frame_header){.method = METHOD_PING, .sequence = 1000, .acknowledged = 7, .answered = 9},
                &memoryd__v1__ping_request__descriptor);
-    write_seed("problem", FRAME_FROM_BROKER,
-               (struct frame_header){.method = METHOD_ALLOC, .sequence = 1, .status = 8},
+    write_seed("problem", FRAME_FROM_BROKER, (struct frame_header){.method = METHOD_ALLOC, .sequence = 1, .status = 8},
                &memoryd__v1__problem__descriptor);
     return 0;
 }

@@ -57,8 +57,8 @@ static void on_death(int signal_number)
     static const char text[] = "died; the input is in ";
 
     if (fd >= 0 && write(fd, input, input_size) == (ssize_t)input_size &&
-        write(STDERR_FILENO, text, sizeof(text) - 1) > 0 &&
-        write(STDERR_FILENO, crash_name, strlen(crash_name)) > 0 && write(STDERR_FILENO, "\n", 1) > 0)
+        write(STDERR_FILENO, text, sizeof(text) - 1) > 0 && write(STDERR_FILENO, crash_name, strlen(crash_name)) > 0 &&
+        write(STDERR_FILENO, "\n", 1) > 0)
         close(fd);
     raise(signal_number);
 }

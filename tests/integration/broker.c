@@ -240,7 +240,7 @@ bool broker_lives(const struct broker_process *broker)
     return waitid(P_PID, (id_t)broker->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
-/* ---- raw clients ----------------------------------------------------------------------------------------- */
+/* ---- raw clients ------------------------------------------------------------------------------------------------- */
 
 int raw_connect(const struct broker_process *broker)
 {
@@ -258,10 +258,8 @@ static size_t make_packet(uint8_t *packet, uint16_t method, const void *payload,
                           uint64_t *ret_sequence)
 {
     static uint64_t sequence;
-    struct frame_header header = {.method = method,
-                                  .fd_count = (uint16_t)n_fds,
-                                  .payload_length = (uint32_t)size,
-                                  .sequence = ++sequence};
+    struct frame_header header = {
+        .method = method, .fd_count = (uint16_t)n_fds, .payload_length = (uint32_t)size, .sequence = ++sequence};
 
     frame_encode(packet, FRAME_FROM_CLIENT, &header);
     if (size)
@@ -306,8 +304,8 @@ void raw_receive(int fd, struct raw_reply *reply)
     if (received.size < 0 && errno == ECONNRESET)
         reply->size = 0;
     if (received.size > 0) {
-        assert_int_equal(
-            frame_decode(packet, (size_t)received.size, received.n, FRAME_FROM_BROKER, &header, &payload), 0);
+        assert_int_equal(frame_decode(packet, (size_t)received.size, received.n, FRAME_FROM_BROKER, &header, &payload),
+                         0);
         reply->method = header.method;
         reply->sequence = header.sequence;
         reply->status = header.status;

@@ -42,7 +42,7 @@ void broker_kill_child(const struct broker_process *broker);
 bool broker_said(const struct broker_process *broker, const char *what);
 bool broker_lives(const struct broker_process *broker);
 
-/* ---- raw clients ----------------------------------------------------------------------------------------- */
+/* ---- raw clients ------------------------------------------------------------------------------------------------- */
 
 struct raw_reply {
     ssize_t size; /* as recvmsg: 0 = the broker closed, -1 = nothing came in time */

@@ -12,7 +12,7 @@
 
 static struct broker_process the_broker;
 
-/* ---- start ------------------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------------------------------- */
 
 struct broker_process *broker_for_test_with_nofile(unsigned nofile, const char *config)
 {
@@ -53,7 +53,7 @@ struct memclient *broker_connect(struct broker_process *broker)
     return ctx;
 }
 
-/* ---- what it says of itself -------------------------------------------------------------------------- */
+/* ---- what it says of itself -------------------------------------------------------------------------------------- */
 
 struct memclient_broker_status broker_status(struct memclient *ctx)
 {
@@ -204,17 +204,17 @@ void broker_wait_until_empty(struct broker_process *broker)
     if (!WAIT_UNTIL(is_empty(broker, ctx))) {
         struct memclient_broker_status status = broker_status(ctx);
 
-        fail_msg("left in the broker: %" PRIu64 " sessions, %" PRIu64 " buffers, %" PRIu64
-                 " detached, %" PRIu64 " bytes, %" PRIu64 " names, %" PRIu64 " tokens, %" PRIu64
-                 " reservations, %" PRIu64 " used in pools, %d memory files",
-                 status.sessions, status.buffers, status.buffers_detached, status.bytes, status.names,
-                 status.tokens, status.reservations, broker_pool_used(ctx, NULL), broker_memory_files(broker));
+        fail_msg("left in the broker: %" PRIu64 " sessions, %" PRIu64 " buffers, %" PRIu64 " detached, %" PRIu64
+                 " bytes, %" PRIu64 " names, %" PRIu64 " tokens, %" PRIu64 " reservations, %" PRIu64
+                 " used in pools, %d memory files",
+                 status.sessions, status.buffers, status.buffers_detached, status.bytes, status.names, status.tokens,
+                 status.reservations, broker_pool_used(ctx, NULL), broker_memory_files(broker));
     }
     prove_sums(ctx);
     memclient_close(ctx);
 }
 
-/* ---- its end ----------------------------------------------------------------------------------------- */
+/* ---- its end ----------------------------------------------------------------------------------------------------- */
 
 void broker_finish(struct broker_process *broker)
 {
@@ -240,7 +240,7 @@ int broker_cleanup_and_settings(void **state)
     return settings_release(state);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 void broker_assert_done(int r, const char *what, const char *file, int line)
 {
@@ -307,7 +307,7 @@ bool take_bytes(int channel, void *bytes, size_t size)
     return wait_readable(channel) && recv(channel, bytes, size, 0) == (ssize_t)size;
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t word_at(size_t i, uint64_t seed)
 {

@@ -74,7 +74,7 @@ uint64_t broker_pool_available(struct memclient *ctx, const char *pool);
 /* Buffers that are ready for allocations to come, of all pools. */
 uint64_t broker_stock(struct memclient *ctx);
 
-/* ---- calls of the library, in the test itself -------------------------------------------------------- */
+/* ---- calls of the library, in the test itself -------------------------------------------------------------------- */
 
 /* Must succeed; says the sentence if not. */
 #define assert_done(call) broker_assert_done((call), #call, __FILE__, __LINE__)
@@ -87,9 +87,9 @@ void broker_assert_done(int r, const char *what, const char *file, int line);
 void broker_assert_refused(int r, int wanted, const char *what, const char *file, int line);
 void broker_assert_sentence(const char *text, const char *file, int line);
 
-/* ---- and in children --------------------------------------------------------------------------------- */
+/* ---- and in children --------------------------------------------------------------------------------------------- */
 
-#define CHECK_DONE(call) broker_check_done((call), #call, __FILE__, __LINE__)
+#define CHECK_DONE(call)            broker_check_done((call), #call, __FILE__, __LINE__)
 #define CHECK_REFUSED(call, wanted) broker_check_refused((call), (wanted), #call, __FILE__, __LINE__)
 
 void broker_check_done(int r, const char *what, const char *file, int line);
@@ -101,7 +101,7 @@ struct memclient *broker_connect_in_child(const char *socket);
 bool pass_bytes(int channel, const void *bytes, size_t size);
 bool take_bytes(int channel, void *bytes, size_t size);
 
-/* ---- bytes to recognise ------------------------------------------------------------------------------ */
+/* ---- bytes to recognise ------------------------------------------------------------------------------------------ */
 
 void pattern_write(void *address, size_t size, uint64_t seed);
 bool pattern_holds(const void *address, size_t size, uint64_t seed);

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     unsigned long n = 0, n_buffers = 0, most = argc > 1 ? strtoul(argv[1], NULL, 10) : 0,
                   most_buffers = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;

@@ -33,17 +33,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAME "demo/frames"
+#define NAME     "demo/frames"
 #define STRANGER 65534
 
 static const uint64_t size = UINT64_C(256) << 20;
 static const size_t step = 4096;
 static const char *role = "main";
 
-/* ---- telling ----------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
-static _Noreturn __attribute__((format(printf, 1, 2))) void
-untrue(const char *format, ...)
+static _Noreturn __attribute__((format(printf, 1, 2))) void untrue(const char *format, ...)
 {
     va_list arguments;
 
@@ -56,22 +55,21 @@ untrue(const char *format, ...)
     exit(1);
 }
 
-#define must(expression)                                                                        \
-    do {                                                                                        \
-        if (!(expression))                                                                      \
-            untrue("%s (line %d)", #expression, __LINE__);                                      \
+#define must(expression)                                   \
+    do {                                                   \
+        if (!(expression))                                 \
+            untrue("%s (line %d)", #expression, __LINE__); \
     } while (0)
 
 /* a call of the library that has to succeed */
-#define did(call)                                                                               \
-    do {                                                                                        \
-        int r_ = (call);                                                                        \
-        if (r_ < 0)                                                                             \
-            untrue("%s: %s (%s)", #call, memclient_error(), strerror(-r_));                     \
+#define did(call)                                                           \
+    do {                                                                    \
+        int r_ = (call);                                                    \
+        if (r_ < 0)                                                         \
+            untrue("%s: %s (%s)", #call, memclient_error(), strerror(-r_)); \
     } while (0)
 
-static __attribute__((format(printf, 1, 2))) void
-tell(const char *format, ...)
+static __attribute__((format(printf, 1, 2))) void tell(const char *format, ...)
 {
     va_list arguments;
 
@@ -83,8 +81,7 @@ tell(const char *format, ...)
     fflush(stdout);
 }
 
-static double
-now_ms(void)
+static double now_ms(void)
 {
     struct timespec t;
 
@@ -92,21 +89,19 @@ now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* ---- the bytes --------------------------------------------------------------------------------- */
+/* ---- the bytes --------------------------------------------------------------------------------------------------- */
 
 struct page {
     struct page *next;
     uint64_t numbers[];
 };
 
-static uint64_t
-number_at(size_t page, size_t i)
+static uint64_t number_at(size_t page, size_t i)
 {
     return ((uint64_t)page * 512 + i) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static void
-write_pages(char *bytes)
+static void write_pages(char *bytes)
 {
     for (size_t at = 0, n = 0; at < size; at += step, n++) {
         struct page *page = (struct page *)(void *)(bytes + at);
@@ -118,8 +113,7 @@ write_pages(char *bytes)
 }
 
 /* Follows the pointers, not the offsets. The last number of the last page is the worker's to change. */
-static void
-read_pages(const char *bytes)
+static void read_pages(const char *bytes)
 {
     size_t n = 0;
 
@@ -130,13 +124,12 @@ read_pages(const char *bytes)
     must(n == size / step);
 }
 
-static volatile uint64_t *
-last_number(void *bytes)
+static volatile uint64_t *last_number(void *bytes)
 {
     return (volatile uint64_t *)(void *)((char *)bytes + size - 8);
 }
 
-/* ---- the players ------------------------------------------------------------------------------- */
+/* ---- the players ------------------------------------------------------------------------------------------------- */
 
 /* What players say to each other; over a SEQPACKET pair, one packet a message. */
 struct message {
@@ -154,8 +147,7 @@ struct player {
     int line; /* to main */
 };
 
-static void
-say(int line, const struct message *message, int fd)
+static void say(int line, const struct message *message, int fd)
 {
     union {
         struct cmsghdr align;
@@ -178,16 +170,15 @@ say(int line, const struct message *message, int fd)
     must(sendmsg(line, &header, MSG_NOSIGNAL) == sizeof(*message));
 }
 
-static void
-hear(int line, struct message *message, int *ret_fd)
+static void hear(int line, struct message *message, int *ret_fd)
 {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
     } control = {0};
     struct iovec iov = {.iov_base = message, .iov_len = sizeof(*message)};
-    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
-                            .msg_controllen = sizeof(control.bytes)};
+    struct msghdr header = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
     struct pollfd p = {.fd = line, .events = POLLIN};
 
     must(poll(&p, 1, 120000) == 1);
@@ -201,8 +192,7 @@ hear(int line, struct message *message, int *ret_fd)
     }
 }
 
-static void
-start(struct player *player, const char *name, void (*play)(int line, int other), int other)
+static void start(struct player *player, const char *name, void (*play)(int line, int other), int other)
 {
     int pair[2];
 
@@ -221,8 +211,7 @@ start(struct player *player, const char *name, void (*play)(int line, int other)
     player->line = pair[0];
 }
 
-static void
-finish(struct player *player)
+static void finish(struct player *player)
 {
     int status;
 
@@ -232,8 +221,7 @@ finish(struct player *player)
     close(player->line);
 }
 
-static void
-play_producer(int line, int worker)
+static void play_producer(int line, int worker)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_share_options share = MEMCLIENT_SHARE_OPTIONS_INIT;
@@ -270,8 +258,7 @@ play_producer(int line, int worker)
 }
 
 /* The kernel, not the library, is asked: the library would refuse before it. */
-static void
-try_to_write(struct memclient_buffer *buf, void *bytes, bool other_user)
+static void try_to_write(struct memclient_buffer *buf, void *bytes, bool other_user)
 {
     char path[64];
     int fd;
@@ -287,8 +274,7 @@ try_to_write(struct memclient_buffer *buf, void *bytes, bool other_user)
     close(fd);
 }
 
-static void
-read_by_token(int line, bool other_user)
+static void read_by_token(int line, bool other_user)
 {
     struct memclient_buffer *buf;
     struct message message;
@@ -313,15 +299,13 @@ read_by_token(int line, bool other_user)
     hear(line, &message, NULL);
 }
 
-static void
-play_reader(int line, int other)
+static void play_reader(int line, int other)
 {
     (void)other;
     read_by_token(line, false);
 }
 
-static void
-play_stranger(int line, int other)
+static void play_stranger(int line, int other)
 {
     (void)other;
     must(!setgroups(0, NULL) && !setresgid(STRANGER, STRANGER, STRANGER) && !setresuid(STRANGER, STRANGER, STRANGER));
@@ -329,8 +313,7 @@ play_stranger(int line, int other)
 }
 
 /* One call after the other, until main has heard enough. None may fail, and none is tried twice here. */
-static void
-call_and_call(int line)
+static void call_and_call(int line)
 {
     struct pollfd p = {.fd = line, .events = POLLIN};
     struct memclient_buffer *buf;
@@ -356,8 +339,7 @@ call_and_call(int line)
     say(line, &message, -1);
 }
 
-static void
-play_worker(int line, int producer)
+static void play_worker(int line, int producer)
 {
     struct memclient_buffer *buf;
     struct message message;
@@ -378,7 +360,7 @@ play_worker(int line, int producer)
     hear(line, &message, NULL);
 }
 
-/* ---- from outside ------------------------------------------------------------------------------ */
+/* ---- from outside ------------------------------------------------------------------------------------------------ */
 
 struct holders {
     const struct player *players;
@@ -388,8 +370,7 @@ struct holders {
     bool quiet;
 };
 
-static int
-tell_holder(const struct memclient_session *session, void *data)
+static int tell_holder(const struct memclient_session *session, void *data)
 {
     struct holders *holders = data;
 
@@ -409,8 +390,7 @@ tell_holder(const struct memclient_session *session, void *data)
     return 0;
 }
 
-static int
-find_buffer(const struct memclient_buffer_info *info, void *data)
+static int find_buffer(const struct memclient_buffer_info *info, void *data)
 {
     struct memclient_buffer_info *wanted = data;
 
@@ -421,8 +401,7 @@ find_buffer(const struct memclient_buffer_info *info, void *data)
 }
 
 /* How many of the players hold the buffer. main has no hold of its own, it looks at the listings. */
-static size_t
-count_holders(uint64_t id, const struct player *players, size_t n, bool quiet)
+static size_t count_holders(uint64_t id, const struct player *players, size_t n, bool quiet)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct holders holders = {.players = players, .n_players = n, .info = &info, .quiet = quiet};
@@ -433,15 +412,13 @@ count_holders(uint64_t id, const struct player *players, size_t n, bool quiet)
     return holders.seen;
 }
 
-static int
-add_used(const struct memclient_pool *pool, void *data)
+static int add_used(const struct memclient_pool *pool, void *data)
 {
     *(uint64_t *)data += pool->used;
     return 0;
 }
 
-static uint64_t
-bytes_used(void)
+static uint64_t bytes_used(void)
 {
     uint64_t used = 0;
 
@@ -449,8 +426,7 @@ bytes_used(void)
     return used;
 }
 
-static bool
-wait_until(bool (*is_so)(const void *data), const void *data)
+static bool wait_until(bool (*is_so)(const void *data), const void *data)
 {
     for (int i = 0; i < 30000; i++) {
         if (is_so(data))
@@ -465,22 +441,19 @@ struct producer_watch {
     uint64_t id;
 };
 
-static bool
-producer_is_gone(const void *data)
+static bool producer_is_gone(const void *data)
 {
     const struct producer_watch *watch = data;
 
     return !count_holders(watch->id, watch->producer, 1, true);
 }
 
-static bool
-memory_is_back(const void *data)
+static bool memory_is_back(const void *data)
 {
     return bytes_used() == *(const uint64_t *)data;
 }
 
-static bool
-another_broker_serves(const void *data)
+static bool another_broker_serves(const void *data)
 {
     struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
 
@@ -489,8 +462,7 @@ another_broker_serves(const void *data)
 }
 
 /* While the worker calls it without a pause. The producer is no longer there. */
-static void
-kill_broker(const struct player *players, size_t n_players, const struct message *made, int32_t broker_pid)
+static void kill_broker(const struct player *players, size_t n_players, const struct message *made, int32_t broker_pid)
 {
     const struct player *worker = &players[1];
     struct message worked, message;
@@ -516,8 +488,7 @@ kill_broker(const struct player *players, size_t n_players, const struct message
 }
 
 /* What sharing replaces: the same bytes through a pipe, from memory to memory that are both there already. */
-static double
-copy_through_pipe(const char *bytes)
+static double copy_through_pipe(const char *bytes)
 {
     char *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     uint64_t done = 0;
@@ -554,8 +525,7 @@ copy_through_pipe(const char *bytes)
     return begin;
 }
 
-int
-main(void)
+int main(void)
 {
     struct player players[4] = {0}, *producer = &players[0], *worker = &players[1], *reader = &players[2],
                   *stranger = &players[3];

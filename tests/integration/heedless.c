@@ -16,14 +16,12 @@ enum { WORDS = 4096 };
 
 static volatile sig_atomic_t terminated;
 
-static void
-on_signal(int signal)
+static void on_signal(int signal)
 {
     terminated = signal;
 }
 
-static uint64_t
-sum_of(const uint64_t *words)
+static uint64_t sum_of(const uint64_t *words)
 {
     uint64_t sum = 0;
 
@@ -32,8 +30,7 @@ sum_of(const uint64_t *words)
     return sum;
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *large = NULL, *small = NULL;
@@ -55,7 +52,7 @@ main(int argc, char **argv)
         memclient_buffer_unref(small);
         small = NULL;
         copy = NULL;
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); /* others need the processor too */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* others need the processor too */
     }
     return wrong != 0;
 }

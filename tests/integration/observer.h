@@ -31,12 +31,12 @@ void observer_settle(void);
 /* The same when all that this context (NULL: the process-wide one) gave back has been served; its ping is ours. */
 uint64_t observer_settled_requests(struct memclient *ctx);
 /* Of that context. It may cost less one day, and not more. */
-#define observer_assert_costs(ctx, wanted, statement)                             \
-    do {                                                                          \
-        uint64_t before_ = observer_settled_requests(ctx);                        \
-                                                                                  \
-        statement;                                                                \
-        assert_in_range(observer_settled_requests(ctx) - before_, 0, (wanted));   \
+#define observer_assert_costs(ctx, wanted, statement)                           \
+    do {                                                                        \
+        uint64_t before_ = observer_settled_requests(ctx);                      \
+                                                                                \
+        statement;                                                              \
+        assert_in_range(observer_settled_requests(ctx) - before_, 0, (wanted)); \
     } while (0)
 /* Has the broker replaced by the installed program, as memctl does. */
 void observer_upgrade(void);

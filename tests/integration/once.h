@@ -11,7 +11,7 @@
 
 extern struct broker_process broker;
 extern struct wire wire;
-extern uint64_t buffer;                    /* the latest that was allocated */
+extern uint64_t buffer;                   /* the latest that was allocated */
 extern struct wire_packet request, first; /* what is sent again, and how it was answered the first time */
 
 /* A test's set-up and tear-down. */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SIZE 1048576
+#define SIZE     1048576
 #define NEW_ONES 32
 
 static int failed(const char *what)

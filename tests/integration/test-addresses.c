@@ -69,10 +69,10 @@ static void I9_pointers_hold_in_every_process(void **state)
     broker_finish(broker);
 }
 
-/* ---- no overlap --------------------------------------------------------------------------------------- */
+/* ---- no overlap -------------------------------------------------------------------------------------------------- */
 
 #define PROCESSES 4
-#define EACH 1500
+#define EACH      1500
 
 struct extent {
     uint64_t start;
@@ -165,7 +165,7 @@ static void I9_reservations_of_many_processes_do_not_overlap(void **state)
     broker_finish(broker);
 }
 
-/* ---- conflicts ---------------------------------------------------------------------------------------- */
+/* ---- conflicts --------------------------------------------------------------------------------------------------- */
 
 static void I9_what_is_there_already_is_told(void **state)
 {

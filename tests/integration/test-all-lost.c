@@ -69,7 +69,7 @@ static void finish(const char *path)
     assert_ok(unlink(path));
 }
 
-/* ---- two that share ---------------------------------------------------------------------------------------- */
+/* ---- two that share ---------------------------------------------------------------------------------------------- */
 
 /* Maps what it is given, at its home, and says so; until the channel is closed. The first stays mapped. */
 static void map_what_comes(int channel, void *path)
@@ -161,7 +161,7 @@ static void what_is_given_out_can_be_mapped_by_all_who_lost_a_broker_I9(void **s
     finish(path);
 }
 
-/* ---- one's own wish ---------------------------------------------------------------------------------------- */
+/* ---- one's own wish ---------------------------------------------------------------------------------------------- */
 
 static void what_was_lost_can_be_made_again_where_it_was_I9(void **state)
 {
@@ -204,11 +204,11 @@ static void what_was_lost_can_be_made_again_where_it_was_I9(void **state)
     finish(path);
 }
 
-/* ---- again and again --------------------------------------------------------------------------------------- */
+/* ---- again and again --------------------------------------------------------------------------------------------- */
 
 #define PLAYERS 3
-#define ROUNDS 8
-#define HANDS 300
+#define ROUNDS  8
+#define HANDS   300
 
 struct hand {
     void *at;

@@ -65,8 +65,7 @@ static void I7_a_client_that_never_takes_its_descriptors(void **state)
     static struct raw_reply reply;
 
     broker_start(&broker,
-                 "[limits]\nsession_fds_in_flight = 64\nuid_fds_in_flight = 64\n[session]\nstall_timeout = 300ms\n",
-                 0);
+                 "[limits]\nsession_fds_in_flight = 64\nuid_fds_in_flight = 64\n[session]\nstall_timeout = 300ms\n", 0);
     good = raw_client(&broker);
     deaf = raw_client(&broker);
     for (int i = 0; i < 64; i++)

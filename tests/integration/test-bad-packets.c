@@ -283,8 +283,8 @@ static void I7_what_takes_long_to_close_keeps_nobody_waiting(void **state)
             assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
         if (way == BEHIND_AN_EMPTY_PACKET)
             assert_int_equal(send(fd, "", 0, MSG_NOSIGNAL), 0);
-        assert_true(fd_send(fd, way == TOO_LONG ? large : import, way == TOO_LONG ? sizeof(large) : sizeof(import),
-                            fds, too_many ? 65 : 1, 0) > 0);
+        assert_true(fd_send(fd, way == TOO_LONG ? large : import, way == TOO_LONG ? sizeof(large) : sizeof(import), fds,
+                            too_many ? 65 : 1, 0) > 0);
         lingers = fd_close(lingers);
         if (way == NEVER_RECEIVED)
             fd = fd_close(fd);
@@ -339,20 +339,23 @@ static void I8_values_out_of_range_are_refused_with_a_sentence(void **state)
         size_t size;
         uint32_t status;
     } wrong[] = {
-        {METHOD_ALLOC, "", 0, STATUS_INVALID_ARGUMENT},                      /* no size at all */
-        {METHOD_ALLOC, "\x42\x01\x01\x18\x63", 5, STATUS_INVALID_ARGUMENT},  /* pages = 99 */
-        {METHOD_ALLOC, "\x42\x01\x01\x28\x63", 5, STATUS_INVALID_ARGUMENT},  /* placement = 99 */
-        {METHOD_ALLOC, "\x42\x01\x01\x58\x7f", 5, STATUS_INVALID_ARGUMENT},  /* flags = 127 */
-        {METHOD_ALLOC, "\x42\x01\x01\x48\x03", 5, STATUS_INVALID_ARGUMENT},  /* alignment = 3 */
-        {METHOD_ALLOC, "\x42\x01\x01\x12\x01\x7f", 6, STATUS_NO_SUCH_NODE},  /* node = 127 */
+        {METHOD_ALLOC, "", 0, STATUS_INVALID_ARGUMENT},                     /* no size at all */
+        {METHOD_ALLOC, "\x42\x01\x01\x18\x63", 5, STATUS_INVALID_ARGUMENT}, /* pages = 99 */
+        {METHOD_ALLOC, "\x42\x01\x01\x28\x63", 5, STATUS_INVALID_ARGUMENT}, /* placement = 99 */
+        {METHOD_ALLOC, "\x42\x01\x01\x58\x7f", 5, STATUS_INVALID_ARGUMENT}, /* flags = 127 */
+        {METHOD_ALLOC, "\x42\x01\x01\x48\x03", 5, STATUS_INVALID_ARGUMENT}, /* alignment = 3 */
+        {METHOD_ALLOC, "\x42\x01\x01\x12\x01\x7f", 6, STATUS_NO_SUCH_NODE}, /* node = 127 */
         {METHOD_ALLOC, "\x42\x01\x01\x12\x02\x00\x00", 7, STATUS_INVALID_ARGUMENT},
         {METHOD_ALLOC, "\x42\x01\x00", 3, STATUS_SIZE_ZERO},
         {METHOD_SUBSCRIBE, "\x08\x40", 2, STATUS_INVALID_ARGUMENT},
         {METHOD_OPEN, "\x0a\x03xyz", 5, STATUS_TOKEN_MALFORMED},
-        {METHOD_LOOKUP, "\x0a\x04" "a//b", 6, STATUS_BAD_NAME},
+        {METHOD_LOOKUP,
+         "\x0a\x04"
+         "a//b",
+         6, STATUS_BAD_NAME},
         {METHOD_LOOKUP, "\x0a\x02..", 4, STATUS_BAD_NAME},
         {METHOD_LOOKUP, "\x0a\x01\n", 3, STATUS_BAD_NAME},
-        {METHOD_LOOKUP, "\x0a\x02\xc3\x28", 4, STATUS_INVALID_ARGUMENT},     /* no UTF-8 */
+        {METHOD_LOOKUP, "\x0a\x02\xc3\x28", 4, STATUS_INVALID_ARGUMENT}, /* no UTF-8 */
         {METHOD_LOOKUP, "", 0, STATUS_INVALID_ARGUMENT},
         {METHOD_SHARE, "\x0a\x01\x01\x10\x80\x01", 6, STATUS_INVALID_ARGUMENT},
         {METHOD_REVOKE, "", 0, STATUS_INVALID_ARGUMENT},

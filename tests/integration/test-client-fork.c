@@ -117,7 +117,7 @@ static void a_handle_without_a_descriptor_is_stale_in_a_child(void **state)
     memclient_buffer_unref(s.buf);
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 static void use_copy(int channel, void *data)
 {
@@ -209,7 +209,7 @@ static void what_is_not_to_be_copied_is_not_in_the_child(void **state)
     memclient_buffer_unref(s.buf);
 }
 
-/* ---- while threads are inside --------------------------------------------------------------------------- */
+/* ---- while threads are inside ------------------------------------------------------------------------------------ */
 
 static bool enough;
 
@@ -222,8 +222,7 @@ static void *be_busy(void *data)
         void *p = NULL;
 
         options.flags = MEMCLIENT_MAP_ANYWHERE;
-        if (memclient_alloc(ctx, SIZE, NULL, &buf) || memclient_map(buf, &options, &p) ||
-            memclient_unmap(ctx, p, 0))
+        if (memclient_alloc(ctx, SIZE, NULL, &buf) || memclient_map(buf, &options, &p) || memclient_unmap(ctx, p, 0))
             return (void *)"failed";
         memclient_buffer_unref(buf);
     }

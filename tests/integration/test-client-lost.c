@@ -299,7 +299,7 @@ static void a_broker_that_dies_costs_a_call_nothing_but_time(void **state)
     broker_stop(&broker);
 }
 
-/* ---- autostart ------------------------------------------------------------------------------------------ */
+/* ---- autostart --------------------------------------------------------------------------------------------------- */
 
 static void start_and_tell(int channel, void *data)
 {

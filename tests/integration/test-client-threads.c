@@ -7,8 +7,8 @@
 #include "tests/integration/context.h"
 
 #define THREADS 6
-#define ROUNDS 60
-#define SIZE 16384
+#define ROUNDS  60
+#define SIZE    16384
 
 /* Everything that one buffer can go through; NULL, or what failed. */
 static const char *one_round(unsigned number)

@@ -235,7 +235,7 @@ static void who_dies_waiting_for_room_leaves_nothing(void **state)
     broker_finish(broker);
 }
 
-/* ---- huge pages -------------------------------------------------------------------------------------- */
+/* ---- huge pages -------------------------------------------------------------------------------------------------- */
 
 static struct memclient_alloc_options huge_pages(void)
 {

@@ -55,7 +55,7 @@ static void check_has_all(const struct client *client)
     CHECK(info.holds == 1);
 }
 
-/* ---- alive ------------------------------------------------------------------------------------------- */
+/* ---- alive ------------------------------------------------------------------------------------------------------- */
 
 static void work_and_be_stopped(int channel, void *context)
 {
@@ -166,7 +166,7 @@ static void after_exec_nothing_is_kept_longer_than_the_grace(void **state)
     broker_finish(broker);
 }
 
-/* ---- dead -------------------------------------------------------------------------------------------- */
+/* ---- dead -------------------------------------------------------------------------------------------------------- */
 
 static void hold_much(int channel, void *context)
 {
@@ -250,7 +250,7 @@ static void I6_a_child_that_holds_the_connection_hides_no_death(void **state)
     broker_finish(broker);
 }
 
-/* ---- a broker that does not answer -------------------------------------------------------------------- */
+/* ---- a broker that does not answer ------------------------------------------------------------------------------- */
 
 /* A deadline is the caller's; what the broker grants afterwards is nobody's, and is given back. */
 static void I5_what_comes_after_the_deadline_is_given_back(void **state)
@@ -287,7 +287,7 @@ static void I5_what_comes_after_the_deadline_is_given_back(void **state)
     broker_finish(broker);
 }
 
-/* ---- what outlives its maker ------------------------------------------------------------------------- */
+/* ---- what outlives its maker ------------------------------------------------------------------------------------- */
 
 static void leave_something(int channel, void *context)
 {

@@ -152,7 +152,7 @@ static void I4_a_descriptor_in_flight_keeps_contents(void **state)
     broker_finish(broker);
 }
 
-/* ---- children ---------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 struct inherited {
     const void *address;
@@ -261,7 +261,7 @@ static void I4_a_handle_outlives_its_maker(void **state)
     broker_finish(broker);
 }
 
-/* ---- many, and much ---------------------------------------------------------------------------------- */
+/* ---- many, and much ---------------------------------------------------------------------------------------------- */
 
 #define ROUNDS 100
 
@@ -323,7 +323,7 @@ static void I4_all_memory_is_back_in_the_end(void **state)
     broker_finish(broker);
 }
 
-/* ---- an end by order --------------------------------------------------------------------------------- */
+/* ---- an end by order --------------------------------------------------------------------------------------------- */
 
 static void a_destroyed_buffer_is_over_for_all_and_stays_where_it_is_mapped(void **state)
 {

@@ -74,8 +74,8 @@ static size_t entered(const void *at, size_t size)
     assert_non_null(entries);
     if (fd < 0)
         test_skip("this kernel does not show page tables: %s", strerror(errno));
-    assert_int_equal(pread(fd, entries, n * sizeof(*entries),
-                           (off_t)((uintptr_t)at / page_size() * sizeof(*entries))), n * sizeof(*entries));
+    assert_int_equal(pread(fd, entries, n * sizeof(*entries), (off_t)((uintptr_t)at / page_size() * sizeof(*entries))),
+                     n * sizeof(*entries));
     for (size_t i = 0; i < n; i++)
         found += entries[i] & present ? 1 : 0;
     close(fd);
@@ -87,7 +87,7 @@ static size_t entered(const void *at, size_t size)
 #define assert_has_all(at, size) \
     assert_in_range(entered(at, size), (size) / page_size() - (size) / page_size() / 16, (size) / page_size())
 
-/* ---- who has allocated it ---------------------------------------------------------------------------------- */
+/* ---- who has allocated it ---------------------------------------------------------------------------------------- */
 
 static void the_first_mapping_has_all(void **state)
 {
@@ -177,7 +177,7 @@ static void stock_is_cleared(void **state)
     end();
 }
 
-/* ---- who has not, or does not want it ---------------------------------------------------------------------- */
+/* ---- who has not, or does not want it ---------------------------------------------------------------------------- */
 
 static void others_have_nothing(void **state)
 {
@@ -255,14 +255,10 @@ static void very_large_memory_has_a_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(the_first_mapping_has_all),
-        at_broker(so_have_the_first_mappings_of_parts),
-        at_broker(odd_sizes_have_all),
-        at_broker(stock_is_cleared),
-        at_broker(others_have_nothing),
-        at_broker(sparse_mappings_have_nothing),
-        at_broker(lazy_memory_has_nothing),
-        at_broker(very_large_memory_has_a_part),
+        at_broker(the_first_mapping_has_all), at_broker(so_have_the_first_mappings_of_parts),
+        at_broker(odd_sizes_have_all),        at_broker(stock_is_cleared),
+        at_broker(others_have_nothing),       at_broker(sparse_mappings_have_nothing),
+        at_broker(lazy_memory_has_nothing),   at_broker(very_large_memory_has_a_part),
     };
 
     return test_run(tests, NULL, NULL);

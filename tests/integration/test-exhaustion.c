@@ -17,15 +17,15 @@
 
 #define NOFILE 600
 /* Of a client; some are the test's own. */
-#define TABLE 100
+#define TABLE           100
 #define MORE_THAN_TABLE (3 * TABLE)
 /* So many mappings are made in a moment; where more are allowed it is not tried. */
 #define MAPPINGS_TRIED 100000
-#define OBJECTS 100000
-#define OBJECT 64
-#define SLAB (2 * MIB)
+#define OBJECTS        100000
+#define OBJECT         64
+#define SLAB           (2 * MIB)
 
-/* ---- descriptors ----------------------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
 static void a_broker_says_how_to_get_more_descriptors_before_it_has_none(void **state)
 {
@@ -92,7 +92,7 @@ static void a_client_may_have_more_buffers_than_descriptors(void **state)
     broker_finish(broker);
 }
 
-/* ---- mappings -------------------------------------------------------------------------------------------- */
+/* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
 static long mappings_allowed(void)
 {
@@ -146,7 +146,7 @@ static void mappings_end_before_the_process_has_none(void **state)
     broker_finish(broker);
 }
 
-/* ---- slabs ----------------------------------------------------------------------------------------------- */
+/* ---- slabs ------------------------------------------------------------------------------------------------------- */
 
 /* Of memory files, that is, of buffers. */
 static size_t buffers_mapped(void)

@@ -62,7 +62,7 @@ static void others_go(struct later *later)
     memclient_close(later->ctx);
 }
 
-/* ---- tokens --------------------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 static struct memclient_token token_of(struct memclient_buffer *buf, uint32_t uses, uint64_t expiry_ms)
 {
@@ -116,7 +116,7 @@ static void a_stale_token_fails_with_its_own_error(void **state)
     broker_finish(broker);
 }
 
-/* ---- handles and ids ------------------------------------------------------------------------------------ */
+/* ---- handles and ids --------------------------------------------------------------------------------------------- */
 
 static void a_stale_handle_fails_with_its_own_error(void **state)
 {
@@ -148,7 +148,7 @@ static void a_stale_handle_fails_with_its_own_error(void **state)
     broker_finish(broker);
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static void a_stale_name_fails_with_its_own_error(void **state)
 {
@@ -181,7 +181,7 @@ static void a_stale_name_fails_with_its_own_error(void **state)
     broker_finish(broker);
 }
 
-/* ---- sessions ------------------------------------------------------------------------------------------- */
+/* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
 /* HELLO by hand, since the library never lets its secret out. The status. */
 static uint32_t say_hello(int fd, uint64_t *session, uint8_t secret[MEMORYD_SECRET_SIZE])
@@ -242,7 +242,7 @@ static void a_stale_session_id_fails_with_its_own_error(void **state)
     broker_finish(broker);
 }
 
-#define ALSO_WHEN_BROKERS_DIE(test)                       \
+#define ALSO_WHEN_BROKERS_DIE(test)                        \
     static void test##_also_when_brokers_die(void **state) \
     {                                                      \
         brokers_die = true;                                \

@@ -38,7 +38,7 @@ static struct memclient_buffer *adopt(struct memclient *ctx)
     return buf;
 }
 
-/* ---- other processes ------------------------------------------------------------------------------------- */
+/* ---- other processes --------------------------------------------------------------------------------------------- */
 
 struct guest {
     const char *socket;
@@ -164,7 +164,7 @@ static void imported_memory_outlives_its_importer(void **state)
     broker_finish(broker);
 }
 
-/* ---- the broker ------------------------------------------------------------------------------------------- */
+/* ---- the broker -------------------------------------------------------------------------------------------------- */
 
 static void imported_memory_outlives_brokers(void **state)
 {
@@ -207,7 +207,7 @@ static void imported_memory_outlives_brokers(void **state)
     broker_finish(broker);
 }
 
-/* ---- what it cannot ----------------------------------------------------------------------------------------- */
+/* ---- what it cannot ---------------------------------------------------------------------------------------------- */
 
 static void calls_only_for_the_brokers_own_memory_are_refused(void **state)
 {

@@ -16,9 +16,9 @@
 #include "proto/hold_cache.h"
 
 #define TIGHT "[pool tight]\nnodes = 0\ncapacity = 64M\n"
-#define ALL (64 * MIB)
-#define SIZE MIB
-#define N 8
+#define ALL   (64 * MIB)
+#define SIZE  MIB
+#define N     8
 
 struct kept {
     struct memclient_buffer *buf;
@@ -79,7 +79,7 @@ static int try_alloc(struct memclient *ctx, uint64_t size, uint64_t wait_ms, str
     return memclient_alloc(ctx, size, &options, buf);
 }
 
-/* ---- in one process ----------------------------------------------------------------------------------- */
+/* ---- in one process ---------------------------------------------------------------------------------------------- */
 
 static void a_cached_buffer_comes_back_as_it_was(void **state)
 {
@@ -151,8 +151,10 @@ static void buffers_that_others_may_have_are_not_cached(void **state)
     again = memclient_buffer_ref(kept.buf);
     assert_refused(memclient_cache_put(kept.buf), EBUSY);
     memclient_buffer_unref(again);
-    assert_done(memclient_map(kept.buf, &(struct memclient_map_options){.size = sizeof(struct memclient_map_options),
-                                                                        .flags = MEMCLIENT_MAP_NOT_HOME}, &p));
+    assert_done(memclient_map(
+        kept.buf,
+        &(struct memclient_map_options){.size = sizeof(struct memclient_map_options), .flags = MEMCLIENT_MAP_NOT_HOME},
+        &p));
     assert_refused(memclient_cache_put(kept.buf), EBUSY);
     assert_done(memclient_unmap(ctx, p, 0));
     assert_done(memclient_cache_put(kept.buf));
@@ -234,7 +236,7 @@ static void no_more_is_kept_than_that(void **state)
     broker_finish(broker);
 }
 
-/* ---- of one that is idle ------------------------------------------------------------------------------ */
+/* ---- of one that is idle ----------------------------------------------------------------------------------------- */
 
 static void keep_many(int channel, void *context)
 {
@@ -307,7 +309,7 @@ static void I7_an_idle_cache_is_no_limit_to_its_user(void **state)
     kept_goes_to_who_needs_it("[limits]\nuid_bytes = 64M\n[pool tight]\nnodes = 0\ncapacity = 256M\n", 0, false);
 }
 
-/* ---- of what others made ------------------------------------------------------------------------------ */
+/* ---- of what others made ----------------------------------------------------------------------------------------- */
 
 struct opener {
     const char *socket;
@@ -475,7 +477,7 @@ static void I4_who_uses_what_is_destroyed_keeps_the_contents(void **state)
     broker_finish(broker);
 }
 
-/* ---- forks -------------------------------------------------------------------------------------------- */
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
 
 static bool is_mapped(const void *p)
 {
@@ -538,7 +540,7 @@ static void a_child_has_what_is_mapped_besides(void **state)
     broker_finish(broker);
 }
 
-/* ---- at once ------------------------------------------------------------------------------------------ */
+/* ---- at once ----------------------------------------------------------------------------------------------------- */
 
 struct worker {
     struct memclient *ctx;
@@ -610,7 +612,7 @@ static void what_is_taken_back_was_never_the_brokers(void **state)
     broker_finish(broker);
 }
 
-/* ---- lies --------------------------------------------------------------------------------------------- */
+/* ---- lies -------------------------------------------------------------------------------------------------------- */
 
 /* Where the library has it. */
 static struct hold_cache *find_cache(void)

@@ -19,10 +19,10 @@
 #define THREADS 4
 #define SIZE    (256 * 1024)
 
-static bool over;            /* atomic */
+static bool over; /* atomic */
 /* Atomic: of each thread, and at the end of the other process; shared with it. */
 static unsigned *turns;
-static char problem[300];    /* the first thing that went wrong; under the lock */
+static char problem[300]; /* the first thing that went wrong; under the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_over(void)
@@ -41,20 +41,20 @@ static void note_problem(const char *what, int line, int value)
 }
 
 /* In a thread, which must not leave by cmocka's way. */
-#define TRY(call) \
-    do { \
-        hsa_status_t status_ = (call); \
-        if (status_) { \
+#define TRY(call)                                        \
+    do {                                                 \
+        hsa_status_t status_ = (call);                   \
+        if (status_) {                                   \
             note_problem(#call, __LINE__, (int)status_); \
-            return false; \
-        } \
+            return false;                                \
+        }                                                \
     } while (0)
-#define HOLDS(expression) \
-    do { \
-        if (!(expression)) { \
+#define HOLDS(expression)                                      \
+    do {                                                       \
+        if (!(expression)) {                                   \
             note_problem("not so: " #expression, __LINE__, 0); \
-            return false; \
-        } \
+            return false;                                      \
+        }                                                      \
     } while (0)
 
 static void write_all(uint64_t *words, uint64_t seed)
@@ -137,7 +137,7 @@ static bool have_got_on(const unsigned before[THREADS + 1])
     return true;
 }
 
-/* ---- the other process ----------------------------------------------------------------------------------- */
+/* ---- the other process ------------------------------------------------------------------------------------------- */
 
 struct offer {
     hsa_amd_ipc_memory_t handle;

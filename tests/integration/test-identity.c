@@ -13,11 +13,11 @@
 #include "proto/methods.h"
 #include "proto/status.h"
 
-/* ---- tokens ------------------------------------------------------------------------------------------- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 struct guest {
     const char *socket;
-    uid_t uid; /* whom to become; 0 = as the test */
+    uid_t uid;   /* whom to become; 0 = as the test */
     gid_t group; /* a supplementary group to take; 0 = none */
 };
 
@@ -175,7 +175,7 @@ static void I3_what_is_anothers_is_out_of_reach(void **state)
     broker_finish(broker);
 }
 
-/* ---- what a client says of itself ---------------------------------------------------------------------- */
+/* ---- what a client says of itself -------------------------------------------------------------------------------- */
 
 struct claim {
     const char *socket;
@@ -234,7 +234,7 @@ static void I3_a_claimed_name_is_shown_beside_the_kernels_word(void **state)
     broker_finish(broker);
 }
 
-/* ---- resuming ------------------------------------------------------------------------------------------ */
+/* ---- resuming ---------------------------------------------------------------------------------------------------- */
 
 struct secret {
     struct broker_process *broker;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define LIMIT 5
-#define MOST 64
+#define MOST  64
 
 /* What a client may have too much of: one more, and all of them back again. */
 struct hoard {
@@ -72,8 +72,12 @@ struct limit {
 };
 
 static const struct limit limits[] = {
-    {"buffers", one_buffer, 1}, {"bytes", one_page, 4096},   {"tokens", one_token, 1},
-    {"names", one_name, 1},     {"reservations", one_reservation, 1}, {"addresses", one_reservation, 4096},
+    {"buffers", one_buffer, 1},
+    {"bytes", one_page, 4096},
+    {"tokens", one_token, 1},
+    {"names", one_name, 1},
+    {"reservations", one_reservation, 1},
+    {"addresses", one_reservation, 4096},
 };
 
 /* A broker that has this limit at LIMIT, and two sessions that hold nothing. */
@@ -142,7 +146,7 @@ static void I7_a_users_limits_count_all_his_sessions(void **state)
     }
 }
 
-/* ---- another user ---------------------------------------------------------------------------------------- */
+/* ---- another user ------------------------------------------------------------------------------------------------ */
 
 static void allocate_as_a_stranger(int channel, void *context)
 {
@@ -192,7 +196,7 @@ static void I7_too_many_sessions_are_told(void **state)
     broker_finish(broker);
 }
 
-/* ---- those who do not take part -------------------------------------------------------------------------- */
+/* ---- those who do not take part ---------------------------------------------------------------------------------- */
 
 static void subscribe_and_stop(int channel, void *context)
 {

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#define CLIENTS 1000
+#define CLIENTS      1000
 #define BUFFERS_EACH 14
 /* where a process is dear */
 #define CLIENTS_OF_SANITIZERS 100
@@ -137,7 +137,7 @@ static void I5_a_thousand_clients_with_fourteen_thousand_buffers(void **state)
     broker_finish(broker);
 }
 
-/* ---- limits that are too low -------------------------------------------------------------------------- */
+/* ---- limits that are too low ------------------------------------------------------------------------------------- */
 
 /* Allocates until it is refused; how many there were. */
 static size_t allocate_until_refused(struct memclient *ctx, struct memclient_buffer **bufs, size_t most, int *error)

@@ -26,7 +26,7 @@ static void make(struct memclient *ctx, size_t n, unsigned flags, struct memclie
     assert_done(memclient_alloc_many(ctx, n, sizes, &options, bufs));
 }
 
-/* ---- many at once ---------------------------------------------------------------------------------------- */
+/* ---- many at once ------------------------------------------------------------------------------------------------ */
 
 /* Three batches: of the first two no descriptor is kept, and they are mapped by one request each; the last by none. */
 static void many_are_mapped_by_one_request(void **state)
@@ -173,7 +173,7 @@ static void all_kinds_of_handles_are_mapped(void **state)
     broker_finish(broker);
 }
 
-/* ---- without a descriptor -------------------------------------------------------------------------------- */
+/* ---- without a descriptor ---------------------------------------------------------------------------------------- */
 
 /* No descriptor is there, neither here nor with anybody else, until the buffer is mapped or exported. */
 static void none_comes_until_it_is_needed(void **state)
@@ -279,12 +279,9 @@ static void children_claim_by_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(many_are_mapped_by_one_request),
-        at_broker(each_is_mapped_as_it_is_wanted),
-        at_broker(all_are_mapped_or_none),
-        at_broker(all_kinds_of_handles_are_mapped),
-        at_broker(none_comes_until_it_is_needed),
-        at_broker(imports_bring_theirs),
+        at_broker(many_are_mapped_by_one_request), at_broker(each_is_mapped_as_it_is_wanted),
+        at_broker(all_are_mapped_or_none),         at_broker(all_kinds_of_handles_are_mapped),
+        at_broker(none_comes_until_it_is_needed),  at_broker(imports_bring_theirs),
         at_broker(children_claim_by_descriptors),
     };
 

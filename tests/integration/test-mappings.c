@@ -44,7 +44,7 @@ static struct memclient_buffer *make_homeless(struct memclient *ctx)
     return buf;
 }
 
-/* ---- ranges of this process ------------------------------------------------------------------------------ */
+/* ---- ranges of this process -------------------------------------------------------------------------------------- */
 
 static void private_ranges_hold_mappings_like_any_other(void **state)
 {
@@ -288,7 +288,7 @@ static void private_ranges_commit_nothing_and_are_as_large_as_one_likes(void **s
     broker_finish(broker);
 }
 
-/* ---- mapping without a call ------------------------------------------------------------------------------ */
+/* ---- mapping without a call -------------------------------------------------------------------------------------- */
 
 /* More than the library keeps descriptors. */
 #define MANY 200

@@ -70,7 +70,7 @@ static void assert_pages_are_on(void *p, size_t size, uint32_t node)
     assert_int_equal(counts[node], size / page_size());
 }
 
-/* ---- somebody else ------------------------------------------------------------------------------------------- */
+/* ---- somebody else ----------------------------------------------------------------------------------------------- */
 
 struct other {
     const char *socket;
@@ -111,7 +111,7 @@ static struct other shared(struct broker_process *broker, struct memclient_buffe
     return other;
 }
 
-/* ---- simulated ----------------------------------------------------------------------------------------------- */
+/* ---- simulated --------------------------------------------------------------------------------------------------- */
 
 static void the_charge_moves_and_nothing_else(void **state)
 {
@@ -183,7 +183,7 @@ static void huge_pages_of_the_system_stay(void **state)
     broker_finish(broker);
 }
 
-/* ---- with pages ---------------------------------------------------------------------------------------------- */
+/* ---- with pages -------------------------------------------------------------------------------------------------- */
 
 /* A second mapping, somewhere. */
 static void *map_again(struct memclient_buffer *buf)

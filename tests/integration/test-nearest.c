@@ -51,8 +51,7 @@ static int note_node(const struct memclient_node *node, void *data)
     struct machine_node *mine = &machine[node->node];
 
     (void)data;
-    *mine = (struct machine_node){
-        .exists = node->total, .has_cpus = node->has_cpus, .n_distances = node->n_distances};
+    *mine = (struct machine_node){.exists = node->total, .has_cpus = node->has_cpus, .n_distances = node->n_distances};
     memcpy(mine->distances, node->distances, node->n_distances * sizeof(*node->distances));
     simulated |= node->simulated;
     return 0;
@@ -99,7 +98,7 @@ static uint32_t node_of(const void *at)
     return info.nodes[0];
 }
 
-/* ---- the ways -------------------------------------------------------------------------------------------- */
+/* ---- the ways ---------------------------------------------------------------------------------------------------- */
 
 /* Each allocates on the nodes of the list, or without any if that is empty, and says where that was. */
 typedef uint32_t allocate_fn(const struct node_list *list);
@@ -368,7 +367,7 @@ static const struct way ways[] = {
     {"SVM, BIND", svm_bind, .may_name = true},
 };
 
-/* ---- from everywhere ------------------------------------------------------------------------------------- */
+/* ---- from everywhere --------------------------------------------------------------------------------------------- */
 
 static unsigned wrong; /* so often, of each way once from each processor */
 
@@ -508,7 +507,7 @@ static void full_nodes_are_passed_over_in_order(void **state)
     for_each_caller(try_next);
 }
 
-/* ---- HSA ------------------------------------------------------------------------------------------------- */
+/* ---- HSA --------------------------------------------------------------------------------------------------------- */
 
 static hsa_status_t take_pool(hsa_amd_memory_pool_t pool, void *data)
 {
@@ -548,7 +547,7 @@ static void an_agents_memory_is_on_its_node_whoever_asks(void **state)
     observer_expect_nothing();
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------------------------------- */
 
 static int group_setup(void **state)
 {

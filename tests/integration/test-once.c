@@ -36,7 +36,7 @@ static int end(void **state)
     return once_stop(state);
 }
 
-/* ---- what there is ---------------------------------------------------------------------------------------- */
+/* ---- what there is ----------------------------------------------------------------------------------------------- */
 
 static void export(void)
 {
@@ -78,8 +78,7 @@ static void reserve(void)
     Memoryd__V1__ReserveRequest m = MEMORYD__V1__RESERVE_REQUEST__INIT;
 
     m.size = UINT64_C(1) << 20;
-    reservation =
-        ((const Memoryd__V1__ReserveReply *)wire_do(&wire, METHOD_RESERVE, &m.base, STATUS_OK))->reservation;
+    reservation = ((const Memoryd__V1__ReserveReply *)wire_do(&wire, METHOD_RESERVE, &m.base, STATUS_OK))->reservation;
 }
 
 static bool all_are(uint8_t byte)
@@ -101,7 +100,7 @@ static void write_all(uint8_t byte)
     assert_int_equal(pwrite(fd, bytes, SIZE, 0), SIZE);
 }
 
-/* ---- measures: what there is when all is over --------------------------------------------------------------- */
+/* ---- measures: what there is when all is over -------------------------------------------------------------------- */
 
 static Memoryd__V1__BufferInfo info(void)
 {
@@ -139,7 +138,7 @@ static uint64_t is_as_written(void)
     return all_are(2);
 }
 
-/* ---- the cases ---------------------------------------------------------------------------------------------- */
+/* ---- the cases --------------------------------------------------------------------------------------------------- */
 
 static void make_alloc(struct wire_packet *packet)
 {
@@ -343,7 +342,7 @@ static const struct once_case *case_of(uint16_t method)
     return NULL;
 }
 
-/* ---- the ways of a loss ------------------------------------------------------------------------------------- */
+/* ---- the ways of a loss ------------------------------------------------------------------------------------------ */
 
 /* By who has forgotten what it asked. */
 static void again_and_empty(void)
@@ -449,8 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define REPEAT_RECORDED(NAME, name) TEST(once_##name),
-        MEMORYD_METHODS(X)
-    };
+        MEMORYD_METHODS(X)};
 
     return test_run(tests, NULL, once_cleanup);
 }

@@ -250,7 +250,7 @@ static void transparent_huge_pages_are_on_their_node(void **state)
     broker_finish(broker);
 }
 
-/* ---- simulated ---------------------------------------------------------------------------------------- */
+/* ---- simulated --------------------------------------------------------------------------------------------------- */
 
 static int count_simulated(const struct memclient_node *node, void *data)
 {

@@ -155,7 +155,7 @@ static void many_outlive_the_broker_as_well_I5(void **state)
     broker_finish(broker);
 }
 
-/* ---- what happens while there is none -------------------------------------------------------------------- */
+/* ---- what happens while there is none ---------------------------------------------------------------------------- */
 
 static void hold_something(int channel, void *context)
 {
@@ -267,10 +267,8 @@ static void what_was_under_way_comes_to_its_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(everything_outlives_the_broker_I5),
-        at_broker(many_outlive_the_broker_as_well_I5),
-        at_broker(a_death_without_a_broker_is_noticed_I6),
-        at_broker(a_last_close_without_a_broker_is_noticed_I4),
+        at_broker(everything_outlives_the_broker_I5),      at_broker(many_outlive_the_broker_as_well_I5),
+        at_broker(a_death_without_a_broker_is_noticed_I6), at_broker(a_last_close_without_a_broker_is_noticed_I4),
         at_broker(what_was_under_way_comes_to_its_end),
     };
 

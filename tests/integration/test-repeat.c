@@ -298,7 +298,7 @@ static void one_that_waits_outlives_many_brokers(void **state)
     one_that_waits_is_answered_after(three_brokers_die);
 }
 
-/* ---- poison ------------------------------------------------------------------------------------------------- */
+/* ---- poison ------------------------------------------------------------------------------------------------------ */
 
 /* What a broker died over the next one begins after 100 ms. */
 #define RESTED_US 150000

@@ -85,8 +85,9 @@ static void read_only(struct guest *guest)
     /* handing the descriptor back to the broker gives no more either */
     CHECK_DONE(memclient_import_fd(ctx, fd, &again));
     CHECK_REFUSED(memclient_export_fd(again, MEMCLIENT_READ | MEMCLIENT_WRITE, &fd), EACCES);
-    CHECK_REFUSED(memclient_share(buf, &(struct memclient_share_options){.size = sizeof(struct memclient_share_options),
-                                                                         .rights = MEMCLIENT_WRITE},
+    CHECK_REFUSED(memclient_share(buf,
+                                  &(struct memclient_share_options){.size = sizeof(struct memclient_share_options),
+                                                                    .rights = MEMCLIENT_WRITE},
                                   &guest->token),
                   EACCES);
     CHECK_REFUSED(memclient_name_bind(buf, "mine", NULL), EACCES);
@@ -176,7 +177,7 @@ static void I2_a_broker_with_its_own_user_owns_every_inode(void **state)
     broker_finish(broker);
 }
 
-/* ---- publish ----------------------------------------------------------------------------------------- */
+/* ---- publish ----------------------------------------------------------------------------------------------------- */
 
 static struct memclient_buffer *publishable(struct memclient *ctx, size_t size)
 {
@@ -370,7 +371,7 @@ static void a_handle_learns_that_somebody_published_the_buffer(void **state)
     broker_finish(broker);
 }
 
-/* ---- discard ----------------------------------------------------------------------------------------- */
+/* ---- discard ----------------------------------------------------------------------------------------------------- */
 
 static void discarded_bytes_read_as_zeros_and_stay_charged(void **state)
 {

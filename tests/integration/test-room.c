@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #define TIGHT "[pool tight]\nnodes = 0\ncapacity = 256M\n"
-#define ALL (256 * MIB)
+#define ALL   (256 * MIB)
 
 static uint64_t available(struct memclient *ctx)
 {
@@ -184,7 +184,7 @@ static void what_cannot_suffice_is_not_waited_for(void **state)
     broker_finish(broker);
 }
 
-/* ---- several at once --------------------------------------------------------------------------------- */
+/* ---- several at once --------------------------------------------------------------------------------------------- */
 
 #define THREADS 4
 
@@ -249,12 +249,9 @@ static void the_next_broker_gives_back_and_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(available_memory_is_exact_at_once),
-        at_broker(pools_of_the_configuration_say_so),
-        at_broker(released_memory_can_be_allocated),
-        at_broker(limits_wait_for_what_was_given_back),
-        at_broker(what_cannot_suffice_is_not_waited_for),
-        at_broker(nobody_takes_what_another_waits_for),
+        at_broker(available_memory_is_exact_at_once),     at_broker(pools_of_the_configuration_say_so),
+        at_broker(released_memory_can_be_allocated),      at_broker(limits_wait_for_what_was_given_back),
+        at_broker(what_cannot_suffice_is_not_waited_for), at_broker(nobody_takes_what_another_waits_for),
         at_broker(the_next_broker_gives_back_and_waits),
     };
 

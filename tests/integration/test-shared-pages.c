@@ -89,7 +89,7 @@ static enum allows allows(size_t page)
 
 #define assert_allows(page, what) assert_int_equal(allows(page), what)
 
-/* ---- orders ---------------------------------------------------------------------------------------------- */
+/* ---- orders ------------------------------------------------------------------------------------------------------ */
 
 static void equal_ranges_are_counted(void **state)
 {
@@ -206,7 +206,7 @@ static void any_ranges_in_any_order(void **state)
     end();
 }
 
-/* ---- rights ---------------------------------------------------------------------------------------------- */
+/* ---- rights ------------------------------------------------------------------------------------------------------ */
 
 /* Pages allow what any of the mappings wants, whichever came first, and no more when that has gone. */
 static void pages_allow_what_any_mapping_wants(void **state)
@@ -262,7 +262,7 @@ static void twins_keep_what_they_want(void **state)
     end();
 }
 
-/* ---- several contexts ------------------------------------------------------------------------------------ */
+/* ---- several contexts -------------------------------------------------------------------------------------------- */
 
 static struct memclient_buffer *open_in(struct memclient *other, unsigned rights)
 {
@@ -378,7 +378,7 @@ static void a_reservation_goes_and_what_is_at_home_stays(void **state)
     end();
 }
 
-/* ---- places ---------------------------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /* Where something else is, nothing is shared; where nothing is, nothing need be reserved. */
 static void at_an_address_that_is_not_reserved(void **state)
@@ -431,8 +431,8 @@ static void a_refusal_leaves_all_as_it_was(void **state)
     begin();
     map_part(buf, 4, 1, MEMCLIENT_READ);
     map_part(buf, 8, 1, MEMCLIENT_READ);
-    in_the_way = mmap(home + 10 * page_size(), page_size(), PROT_READ,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    in_the_way =
+        mmap(home + 10 * page_size(), page_size(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     assert_mapped(in_the_way);
     assert_refused(memclient_map(buf, NULL, &at), EADDRINUSE);
     for (size_t i = 0; i < PAGES; i++)
@@ -445,7 +445,7 @@ static void a_refusal_leaves_all_as_it_was(void **state)
     end();
 }
 
-/* ---- what else happens to mappings ----------------------------------------------------------------------- */
+/* ---- what else happens to mappings ------------------------------------------------------------------------------- */
 
 /* All mappings of the process become such for reading; a refusal makes them again what they were. */
 static void shared_pages_are_published(void **state)

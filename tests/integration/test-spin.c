@@ -12,11 +12,11 @@
 #include "tests/integration/clients.h"
 
 #define THREADS 4
-#define ROUNDS 50
-#define PINGS 20
-#define SIZE 16384
+#define ROUNDS  50
+#define PINGS   20
+#define SIZE    16384
 
-/* ---- calls ------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 struct caller {
     struct memclient *ctx;
@@ -77,7 +77,7 @@ static void call_from_many_threads(struct memclient *ctx)
     }
 }
 
-/* ---- sleep ------------------------------------------------------------------------------------------- */
+/* ---- sleep ------------------------------------------------------------------------------------------------------- */
 
 /* Of the loop's thread, in ticks. */
 static unsigned long ticks_used(pid_t pid)
@@ -110,7 +110,7 @@ static bool sleeps(pid_t pid)
     return ticks_used(pid) - before <= (unsigned long)sysconf(_SC_CLK_TCK) / 20;
 }
 
-/* ---- the tests --------------------------------------------------------------------------------------- */
+/* ---- the tests --------------------------------------------------------------------------------------------------- */
 
 static void serve(const char *config)
 {

@@ -6,8 +6,8 @@
 #include "tests/integration/clients.h"
 
 #define TIGHT "[pool tight]\nnodes = 0\ncapacity = 16M\nstock = 50%\n"
-#define ALL  (16 * MIB)
-#define SIZE (256 * KIB)
+#define ALL   (16 * MIB)
+#define SIZE  (256 * KIB)
 
 static int try_alloc(struct memclient *ctx, uint64_t size, struct memclient_buffer **buf)
 {
@@ -184,10 +184,8 @@ static void none_is_made_where_none_is_wanted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(a_repeated_size_is_allocated_from_stock),
-        at_broker(I4_stock_is_zeros_that_nobody_had),
-        at_broker(stock_leaves_room_for_everybody),
-        at_broker(I5_stock_outlives_the_broker),
+        at_broker(a_repeated_size_is_allocated_from_stock), at_broker(I4_stock_is_zeros_that_nobody_had),
+        at_broker(stock_leaves_room_for_everybody),         at_broker(I5_stock_outlives_the_broker),
         at_broker(none_is_made_where_none_is_wanted),
     };
 

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define WORKERS 4
-#define BATCHES 12
+#define WORKERS    4
+#define BATCHES    12
 #define OPERATIONS 400 /* of each worker in a batch */
-#define HELD 24
-#define BOARD 64
+#define HELD       24
+#define BOARD      64
 
 /* What workers leave for each other. A torn token is as good a test as a whole one. */
 struct board {
@@ -49,9 +49,9 @@ static uint64_t below(struct worker *w, uint64_t n)
 /* Refusals are part of the game, broken connections and broken protocols are not. */
 static bool went(struct worker *w, int r)
 {
-    static const int fine[] = {EINVAL,      ENOMEM,       EDQUOT,     ENOENT,      EEXIST,        EACCES,    EROFS,
-                               EBUSY,       ENXIO,        ESTALE,     EBADMSG,     EREMOTE,       EOVERFLOW, EFAULT,
-                               EKEYEXPIRED, EKEYREVOKED,  EADDRINUSE, EOPNOTSUPP,  EADDRNOTAVAIL, EKEYREJECTED};
+    static const int fine[] = {EINVAL,      ENOMEM,      EDQUOT,     ENOENT,     EEXIST,        EACCES,      EROFS,
+                               EBUSY,       ENXIO,       ESTALE,     EBADMSG,    EREMOTE,       EOVERFLOW,   EFAULT,
+                               EKEYEXPIRED, EKEYREVOKED, EADDRINUSE, EOPNOTSUPP, EADDRNOTAVAIL, EKEYREJECTED};
 
     if (r >= 0)
         return true;

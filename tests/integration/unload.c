@@ -34,12 +34,12 @@
 #define TIMES_LOADED 200
 #define MAY_KEEP     80
 
-#define CHECK(true_)                                                     \
-    do {                                                                 \
-        if (!(true_)) {                                                  \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #true_);  \
-            exit(1);                                                     \
-        }                                                                \
+#define CHECK(true_)                                                    \
+    do {                                                                \
+        if (!(true_)) {                                                 \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #true_); \
+            exit(1);                                                    \
+        }                                                               \
     } while (0)
 
 /* The library's function of that name. */
@@ -244,7 +244,7 @@ static const struct {
     const char *name;
     void (*use)(void);
 } uses[] = {
-    {"native", use_native}, {"kept", use_and_keep}, {"hsa", use_hsa}, {"handlers", use_handlers},
+    {"native", use_native}, {"kept", use_and_keep}, {"hsa", use_hsa},           {"handlers", use_handlers},
     {"nbla", use_nbla},     {"umf", use_umf},       {"provider", use_provider}, {"svm", use_svm},
 };
 

@@ -34,8 +34,7 @@ struct pages {
 static volatile sig_atomic_t terminated;
 static uint64_t slowest_ms;
 
-static _Noreturn __attribute__((format(printf, 1, 2))) void
-untrue(const char *format, ...)
+static _Noreturn __attribute__((format(printf, 1, 2))) void untrue(const char *format, ...)
 {
     va_list arguments;
 
@@ -47,14 +46,13 @@ untrue(const char *format, ...)
     exit(1);
 }
 
-#define must(expression)                                                                        \
-    do {                                                                                        \
-        if (!(expression))                                                                      \
-            untrue("line %d is not true: %s", __LINE__, #expression);                           \
+#define must(expression)                                              \
+    do {                                                              \
+        if (!(expression))                                            \
+            untrue("line %d is not true: %s", __LINE__, #expression); \
     } while (0)
 
-static uint64_t
-now_ms(void)
+static uint64_t now_ms(void)
 {
     struct timespec t;
 
@@ -62,8 +60,7 @@ now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static void
-note_time(uint64_t begin)
+static void note_time(uint64_t begin)
 {
     uint64_t took = now_ms() - begin;
 
@@ -72,43 +69,39 @@ note_time(uint64_t begin)
 }
 
 /* a call of the library that has to succeed, however long it takes */
-#define did(call)                                                                               \
-    do {                                                                                        \
-        uint64_t begin_ = now_ms();                                                             \
-        int r_ = (call);                                                                        \
-        if (r_ < 0)                                                                             \
-            untrue("line %d: %s: %s (%s, after %" PRIu64 " ms)", __LINE__, #call,               \
-                   memclient_error(), strerror(-r_), now_ms() - begin_);                        \
-        note_time(begin_);                                                                      \
+#define did(call)                                                                                                   \
+    do {                                                                                                            \
+        uint64_t begin_ = now_ms();                                                                                 \
+        int r_ = (call);                                                                                            \
+        if (r_ < 0)                                                                                                 \
+            untrue("line %d: %s: %s (%s, after %" PRIu64 " ms)", __LINE__, #call, memclient_error(), strerror(-r_), \
+                   now_ms() - begin_);                                                                              \
+        note_time(begin_);                                                                                          \
     } while (0)
 
-/* ---- the pages ------------------------------------------------------------------------------------------- */
+/* ---- the pages --------------------------------------------------------------------------------------------------- */
 
-static uint64_t
-word_of(uint64_t turn, size_t i)
+static uint64_t word_of(uint64_t turn, size_t i)
 {
     return turn ? (turn * PAGE_WORDS + i) * UINT64_C(0x9e3779b97f4a7c15) : 0;
 }
 
 /* The last turn before `turns` in which this page was written; 0 if it never was. */
-static uint64_t
-written_in(size_t page, uint64_t turns)
+static uint64_t written_in(size_t page, uint64_t turns)
 {
     uint64_t behind = (turns + PAGES - page) % PAGES;
 
     return turns >= behind ? turns - behind : 0;
 }
 
-static void
-write_page(struct pages *pages, uint64_t turn)
+static void write_page(struct pages *pages, uint64_t turn)
 {
     for (size_t i = 0; i < PAGE_WORDS; i++)
         pages->words[turn % PAGES][i] = word_of(turn, i);
     pages->turns = turn;
 }
 
-static void
-prove_page(const struct pages *pages, size_t page)
+static void prove_page(const struct pages *pages, size_t page)
 {
     uint64_t turn = written_in(page, pages->turns);
 
@@ -118,18 +111,16 @@ prove_page(const struct pages *pages, size_t page)
                    pages->turns);
 }
 
-static void
-prove_all(const struct pages *pages)
+static void prove_all(const struct pages *pages)
 {
     for (size_t page = 0; page < PAGES; page++)
         prove_page(pages, page);
 }
 
-/* ---- a turn ---------------------------------------------------------------------------------------------- */
+/* ---- a turn ------------------------------------------------------------------------------------------------------ */
 
 /* Made, shared, opened, given back: everything is as if no broker had ever ended. */
-static void
-use_small_buffer(uint64_t turn)
+static void use_small_buffer(uint64_t turn)
 {
     struct memclient_share_options reading = MEMCLIENT_SHARE_OPTIONS_INIT;
     struct memclient_buffer *buf, *opened;
@@ -157,8 +148,7 @@ use_small_buffer(uint64_t turn)
     memclient_buffer_unref(buf);
 }
 
-static void
-do_turn(struct memclient_buffer *buf, struct pages *pages)
+static void do_turn(struct memclient_buffer *buf, struct pages *pages)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     uint64_t turn = pages->turns + 1;
@@ -171,8 +161,7 @@ do_turn(struct memclient_buffer *buf, struct pages *pages)
          info.names == 1 && info.length == sizeof(*pages) && info.address == (uintptr_t)pages);
 }
 
-static void
-publish(struct memclient_buffer *buf, const struct pages *pages)
+static void publish(struct memclient_buffer *buf, const struct pages *pages)
 {
     struct memclient_map_options writable = MEMCLIENT_MAP_OPTIONS_INIT;
     void *address;
@@ -185,14 +174,12 @@ publish(struct memclient_buffer *buf, const struct pages *pages)
     prove_all(pages);
 }
 
-static void
-on_signal(int signal)
+static void on_signal(int signal)
 {
     terminated = signal;
 }
 
-int
-main(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -210,7 +197,7 @@ main(int argc, char **argv)
     did(memclient_map(buf, NULL, &address));
     while (!terminated) {
         do_turn(buf, address);
-        nanosleep(&(struct timespec){ .tv_nsec = REST_NS }, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
     }
     prove_all(address);
     publish(buf, address);

@@ -23,7 +23,7 @@ struct kind {
 
 static inline struct kind kind_shmem(void)
 {
-    return (struct kind){ .page = page_size(), .size = KIND_PAGES * page_size() };
+    return (struct kind){.page = page_size(), .size = KIND_PAGES * page_size()};
 }
 
 /* Takes the lock on settings, and twice the pages that one buffer needs. */
@@ -37,14 +37,14 @@ static inline struct kind kind_hugetlb(void)
     };
 }
 
-#define TEST_ON_BOTH_KINDS(name) \
-    static void name##_shmem(void **state) \
-    { \
-        name(kind_shmem()); \
-    } \
+#define TEST_ON_BOTH_KINDS(name)             \
+    static void name##_shmem(void **state)   \
+    {                                        \
+        name(kind_shmem());                  \
+    }                                        \
     static void name##_hugetlb(void **state) \
-    { \
-        name(kind_hugetlb()); \
+    {                                        \
+        name(kind_hugetlb());                \
     }
 
 #define on_both_kinds(name) cmocka_unit_test(name##_shmem), test_with_settings(name##_hugetlb)

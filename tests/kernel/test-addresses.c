@@ -15,15 +15,14 @@
 #endif
 
 /* The default arena, and the one of builds with the thread and memory sanitizers. */
-#define ARENA ((void *)(uintptr_t)0x400000000000)
-#define ARENA_SIZE (16 * TIB)
-#define SMALL_ARENA ((void *)(uintptr_t)0x566000000000)
+#define ARENA            ((void *)(uintptr_t)0x400000000000)
+#define ARENA_SIZE       (16 * TIB)
+#define SMALL_ARENA      ((void *)(uintptr_t)0x566000000000)
 #define SMALL_ARENA_SIZE (128 * GIB)
 
 static void *reserve(void *address, size_t size)
 {
-    return mmap(address, size, PROT_NONE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    return mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
 /* The whole default arena can be reserved at once in an ordinary process. */
@@ -85,8 +84,7 @@ static void I9_a_mapping_takes_the_place_of_its_reservation(struct kind kind)
     assert_ptr_equal(map, range + kind.size);
     map[0] = 1;
     map[kind.size - 1] = 1;
-    map = mmap(range + kind.size, kind.size, PROT_NONE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    map = mmap(range + kind.size, kind.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     assert_mapped(map);
     assert_map_errno(reserve(range + kind.size, kind.size), EEXIST);
     munmap(range, 4 * kind.size);
@@ -103,8 +101,7 @@ static void I9_huge_pages_need_aligned_addresses(void **state)
     char *range = reserve(SMALL_ARENA, 4 * kind.size);
 
     assert_mapped(range);
-    assert_map_errno(
-        mmap(range + page_size(), kind.size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), EINVAL);
+    assert_map_errno(mmap(range + page_size(), kind.size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), EINVAL);
     munmap(range, 4 * kind.size);
     close(fd);
 }
@@ -136,8 +133,7 @@ static void I9_pointers_hold_in_another_process(void **state)
     struct kind kind = kind_shmem();
     int fd = kind_buffer(kind);
     struct child child;
-    struct list *list = mmap(SMALL_ARENA, kind.size, PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+    struct list *list = mmap(SMALL_ARENA, kind.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
 
     assert_mapped(list);
     memcpy(list[0].text, "first", sizeof("first"));
@@ -150,11 +146,11 @@ static void I9_pointers_hold_in_another_process(void **state)
     close(fd);
 }
 
-/* ---- what it costs ---------------------------------------------------------------------------------- */
+/* ---- what it costs ----------------------------------------------------------------------------------------------- */
 
 static void reserve_under_an_address_limit(int channel, void *context)
 {
-    struct rlimit limit = { GIB, GIB };
+    struct rlimit limit = {GIB, GIB};
     void *map;
 
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
@@ -253,8 +249,8 @@ static void a_process_has_a_limited_number_of_mappings(void **state)
         test_skip("vm.max_map_count is %ld: too many to try", limit);
     range = reserve(SMALL_ARENA, 2 * (size_t)limit * page);
     assert_mapped(range);
-    while (n < (size_t)limit && mmap(range + 2 * n * page, page, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) !=
-                                    MAP_FAILED)
+    while (n < (size_t)limit &&
+           mmap(range + 2 * n * page, page, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED)
         n++;
     assert_int_equal(errno, ENOMEM);
     assert_in_range(n, limit / 2 - 1000, limit / 2); /* each one leaves a piece of reservation beside it */

@@ -34,8 +34,7 @@ static void check_that_it_hangs(struct child *child)
     child_hear(child);
     assert_true(stays_quiet(child->channel));
     /* once would do, but it might come a moment before the close */
-    assert_true(WAIT_UNTIL(kill(child->pid, SIGUSR1) == 0 &&
-                           wait_for_events(child->channel, POLLIN, 0) & POLLIN));
+    assert_true(WAIT_UNTIL(kill(child->pid, SIGUSR1) == 0 && wait_for_events(child->channel, POLLIN, 0) & POLLIN));
     child_hear(child);
     child_finish(child);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-/* ---- fallocate -------------------------------------------------------------------------------------- */
+/* ---- fallocate --------------------------------------------------------------------------------------------------- */
 
 /* Setting the size allocates nothing; fallocate allocates every page, zeroed. */
 static void I1_fallocate_allocates_every_page(struct kind kind)
@@ -64,8 +64,8 @@ static void ignore_the_signal(int number)
 
 static void commit_under_a_timer(int channel, void *context)
 {
-    const struct sigaction action = { .sa_handler = ignore_the_signal };
-    const struct itimerval soon = { .it_value.tv_usec = 2000 }, never = { 0 };
+    const struct sigaction action = {.sa_handler = ignore_the_signal};
+    const struct itimerval soon = {.it_value.tv_usec = 2000}, never = {0};
     size_t size = 64 * MIB;
     struct stat st;
     int fd = memfd_create("large", MFD_CLOEXEC), result;
@@ -93,7 +93,7 @@ static void I1_fallocate_is_all_or_nothing_under_signals(void **state)
     child_run(commit_under_a_timer, NULL);
 }
 
-/* ---- huge pages ------------------------------------------------------------------------------------- */
+/* ---- huge pages -------------------------------------------------------------------------------------------------- */
 
 /* Too few huge pages are an error of fallocate, and what it got up to there stays allocated: the broker
  * punches it out before it reports the failure. */
@@ -150,13 +150,12 @@ static void touch_every_page(int channel, void *context)
 static void I1_uncommitted_huge_pages_are_a_sigbus(void **state)
 {
     size_t page = huge_page_size();
-    struct touched touched = { .size = 6 * page, .page = page };
+    struct touched touched = {.size = 6 * page, .page = page};
     int fd;
 
     settings_huge_pages(page, 4);
     fd = memfd_new(touched.size, MFD_HUGETLB);
-    touched.map =
-        mmap(NULL, touched.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    touched.map = mmap(NULL, touched.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     assert_mapped(touched.map);
     assert_int_equal(child_signal(touch_every_page, &touched), SIGBUS);
     assert_ok(memfd_punch(fd, 0, touched.size));
@@ -172,7 +171,7 @@ static void I1_uncommitted_huge_pages_are_a_sigbus(void **state)
 static void I1_committed_huge_pages_are_no_sigbus(void **state)
 {
     size_t page = huge_page_size();
-    struct touched touched = { .size = 4 * page, .page = page };
+    struct touched touched = {.size = 4 * page, .page = page};
     int fd, other;
 
     settings_huge_pages(page, 4);
@@ -193,7 +192,7 @@ static void I1_committed_huge_pages_are_no_sigbus(void **state)
 static void a_writers_hole_in_huge_pages_can_be_a_sigbus(void **state)
 {
     size_t page = huge_page_size();
-    struct touched touched = { .size = 4 * page, .page = page };
+    struct touched touched = {.size = 4 * page, .page = page};
     int fd, other;
 
     settings_huge_pages(page, 4);
@@ -227,7 +226,7 @@ static void I1_gigantic_pages_commit_alike(void **state)
     close(fd);
 }
 
-/* ---- transparent huge pages ------------------------------------------------------------------------- */
+/* ---- transparent huge pages -------------------------------------------------------------------------------------- */
 
 /* KiB of the mapping that begins at address which are mapped by huge pages. */
 static long mapped_huge_kib(const void *address)

@@ -25,12 +25,12 @@ static bool alone(int fd)
     return true;
 }
 
-/* ---- what the lease sees ---------------------------------------------------------------------------- */
+/* ---- what the lease sees ----------------------------------------------------------------------------------------- */
 
 /* A grant counts while its descriptor is open, for reading as for writing. */
 static void I4_lease_sees_an_open_grant(struct kind kind)
 {
-    static const int modes[] = { O_RDONLY, O_RDWR };
+    static const int modes[] = {O_RDONLY, O_RDWR};
     int fd = kind_buffer(kind);
 
     assert_true(alone(fd));
@@ -48,7 +48,7 @@ TEST_ON_BOTH_KINDS(I4_lease_sees_an_open_grant)
 /* A mapping counts when its descriptor is long closed. */
 static void I4_lease_sees_a_mapping_without_a_descriptor(struct kind kind)
 {
-    static const int modes[] = { O_RDONLY, O_RDWR };
+    static const int modes[] = {O_RDONLY, O_RDWR};
     int fd = kind_buffer(kind);
 
     for (size_t i = 0; i < 2; i++) {
@@ -136,7 +136,7 @@ static void I4_lease_sees_a_descriptor_in_flight(struct kind kind)
 }
 TEST_ON_BOTH_KINDS(I4_lease_sees_a_descriptor_in_flight)
 
-/* ---- what the lease does not count ------------------------------------------------------------------ */
+/* ---- what the lease does not count ------------------------------------------------------------------------------- */
 
 static void hold_the_inherited_and_ask(int channel, void *context)
 {
@@ -211,7 +211,7 @@ static void I4_lease_is_blind_to_a_vmspliced_page(void **state)
         struct kind kind = kind_shmem();
         int fd = kind_buffer(kind), grant = fd_reopen(fd, O_RDONLY), ends[2];
         char *theirs = map_shared(grant, kind.size, PROT_READ), *ours;
-        struct iovec page = { theirs, kind.page };
+        struct iovec page = {theirs, kind.page};
         char stolen[16] = "";
 
         assert_mapped(theirs);
@@ -284,7 +284,7 @@ static void I4_the_owner_may_ask_without_capabilities(void **state)
     child_run(ask_without_capabilities, NULL);
 }
 
-/* ---- what the watch tells --------------------------------------------------------------------------- */
+/* ---- what the watch tells ---------------------------------------------------------------------------------------- */
 
 /* IN_CLOSE comes when a description's last descriptor and last mapping are gone; not before, and not for
  * each of them. It comes once for each description that was given out. */
@@ -434,7 +434,7 @@ static void I4_the_event_may_come_a_moment_before_the_lease_agrees(void **state)
     close(fd);
 }
 
-/* ---- when the memory is back ------------------------------------------------------------------------ */
+/* ---- when the memory is back ------------------------------------------------------------------------------------- */
 
 /* A discarded buffer's pages are back at once, whoever still has it: what an administrator's --force does,
  * and the broker before it closes what nobody has. */
@@ -492,7 +492,7 @@ static void I4_in_ignored_waits_for_o_path(struct kind kind)
 }
 TEST_ON_BOTH_KINDS(I4_in_ignored_waits_for_o_path)
 
-/* ---- the instance ----------------------------------------------------------------------------------- */
+/* ---- the instance ------------------------------------------------------------------------------------------------ */
 
 static void add_a_watch_and_die(int channel, void *context)
 {
@@ -506,7 +506,7 @@ static void add_a_watch_and_die(int channel, void *context)
  * reads: an instance that the keeper holds loses nothing between two brokers. */
 static void an_instance_outlives_who_added_the_watch(void **state)
 {
-    int fds[2] = { watch_instance(), kind_buffer(kind_shmem()) };
+    int fds[2] = {watch_instance(), kind_buffer(kind_shmem())};
     struct child child;
 
     child_start(&child, add_a_watch_and_die, fds);
@@ -533,7 +533,7 @@ static long queue_limit(void)
  * lease of every detached buffer, in slices. Equal neighbours are merged, so it takes two buffers. */
 static void an_overflowing_queue_says_so(void **state)
 {
-    int fds[2] = { kind_buffer(kind_shmem()), kind_buffer(kind_shmem()) }, watch = watch_instance();
+    int fds[2] = {kind_buffer(kind_shmem()), kind_buffer(kind_shmem())}, watch = watch_instance();
     long limit = queue_limit();
     unsigned count;
 

@@ -119,8 +119,7 @@ static void send_marked_memfds_and_count(int channel, void *context)
  * message more that it had no time to acknowledge. */
 static void a_kill_while_sending_loses_nothing_acknowledged(void **state)
 {
-    _Atomic unsigned *counter =
-        mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    _Atomic unsigned *counter = mmap(NULL, page_size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     assert_mapped(counter);
     for (unsigned round = 0; round < 60; round++) {

@@ -23,7 +23,7 @@
 static void the_same_inode_gives_the_same_watch(struct kind kind)
 {
     int fd = kind_buffer(kind), watch = watch_instance(), wd = watch_add(watch, fd, IN_CLOSE);
-    int ways[] = { dup(fd), fd_reopen(fd, O_RDONLY), fd_reopen(fd, O_RDWR), fd_reopen(fd, O_PATH) };
+    int ways[] = {dup(fd), fd_reopen(fd, O_RDONLY), fd_reopen(fd, O_RDWR), fd_reopen(fd, O_PATH)};
 
     assert_ok(wd);
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -110,7 +110,6 @@ static void another_inode_gives_another_watch(struct kind kind)
 }
 TEST_ON_BOTH_KINDS(another_inode_gives_another_watch)
 
-
 static void send_a_memfd_as_a_stranger(int channel, void *context)
 {
     const mode_t *mode = context;
@@ -158,7 +157,7 @@ static void ask_as_the_broker(int channel, void *context)
  * 0600, can be asked about through a descriptor of any kind, since we own it. */
 static void a_foreign_private_inode_is_refused(void **state)
 {
-    mode_t modes[] = { 0600, 0777 };
+    mode_t modes[] = {0600, 0777};
     struct child broker;
 
     test_needs_root();

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#define WORDS 15
+#define WORDS   15
 #define RECORDS 1024
 
 struct record {

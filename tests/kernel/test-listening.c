@@ -43,7 +43,7 @@ static void a_full_listen_queue_cannot_be_polled_for(void **state)
 /* A blocking connect() waits for room, SO_SNDTIMEO bounds it. */
 static void a_blocking_connect_is_bounded_by_the_send_timeout(void **state)
 {
-    struct timeval timeout = { .tv_usec = 20000 };
+    struct timeval timeout = {.tv_usec = 20000};
     struct meeting meeting;
     int fds[64], waiting;
     unsigned n = 0;

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#define WANTED 100000
-#define AT_LEAST 15000
-#define RESERVE 64 /* descriptors and watches for everything else */
+#define WANTED      100000
+#define AT_LEAST    15000
+#define RESERVE     64 /* descriptors and watches for everything else */
 #define MAX_WATCHES "/proc/sys/fs/inotify/max_user_watches"
 
 static long number_in(const char *path)
@@ -32,7 +32,7 @@ static long number_in(const char *path)
  * and at the end each watch says IN_IGNORED. */
 static void very_many_watched_buffers_live_together(void **state)
 {
-    struct kind kind = { .page = page_size(), .size = page_size() };
+    struct kind kind = {.page = page_size(), .size = page_size()};
     long watches = number_in(MAX_WATCHES);
     long events = number_in("/proc/sys/fs/inotify/max_queued_events");
     int instance = watch_instance(), *fds, *wds;
@@ -42,7 +42,7 @@ static void very_many_watched_buffers_live_together(void **state)
     assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
     limit.rlim_cur = limit.rlim_max;
     if (limit.rlim_max < WANTED + RESERVE) { /* only root may raise it, and not everywhere */
-        struct rlimit more = { WANTED + RESERVE, WANTED + RESERVE };
+        struct rlimit more = {WANTED + RESERVE, WANTED + RESERVE};
 
         if (setrlimit(RLIMIT_NOFILE, &more) == 0)
             limit = more;

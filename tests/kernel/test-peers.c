@@ -104,7 +104,7 @@ static char process_state(pid_t pid)
     return end[2];
 }
 
-/* ---- credentials ------------------------------------------------------------------------------------ */
+/* ---- credentials ------------------------------------------------------------------------------------------------- */
 
 static void connect_and_wait(int channel, void *context)
 {
@@ -194,7 +194,7 @@ static void I3_peer_groups_are_the_kernels(void **state)
     close(meeting.listener);
 }
 
-/* ---- pidfds ----------------------------------------------------------------------------------------- */
+/* ---- pidfds ------------------------------------------------------------------------------------------------------ */
 
 /* SO_PEERPIDFD is the connecting process itself, alive until it ends, however it ends. */
 static void I3_peer_pidfd_is_the_connected_process(void **state)
@@ -366,7 +366,7 @@ static void I6_exec_is_not_the_end(void **state)
     close(pidfd);
 }
 
-/* ---- the end of a connection proves nothing --------------------------------------------------------- */
+/* ---- the end of a connection proves nothing ---------------------------------------------------------------------- */
 
 struct nest {
     int grandchild_channel[2];

@@ -48,7 +48,7 @@ static size_t pages_on(const void *address, size_t size, size_t step, int node)
     return counts[node];
 }
 
-/* ---- 4 KiB pages ------------------------------------------------------------------------------------ */
+/* ---- 4 KiB pages ------------------------------------------------------------------------------------------------- */
 
 /* mbind on any mapping of a memfd, then fallocate: every page lies on the node that was bound, wherever
  * the caller runs. Tried for every node, with and without CPUs. */
@@ -95,7 +95,7 @@ static void touch_from_elsewhere(int channel, void *context)
 static void shmem_policy_belongs_to_the_memfd(void **state)
 {
     size_t page = page_size(), size = 64 * page;
-    struct elsewhere elsewhere = { .size = size };
+    struct elsewhere elsewhere = {.size = size};
     struct child child;
     int nodes[2], fd;
     char *map;
@@ -233,7 +233,7 @@ static void binding_to_a_missing_node_is_refused(void **state)
     close(fd);
 }
 
-/* ---- transparent huge pages ------------------------------------------------------------------------- */
+/* ---- transparent huge pages -------------------------------------------------------------------------------------- */
 
 /* mbind holds for transparent huge pages as well, which are populated and not allocated. */
 static void I1_thp_bound_then_populated_lies_on_its_node(void **state)
@@ -252,7 +252,7 @@ static void I1_thp_bound_then_populated_lies_on_its_node(void **state)
     close(fd);
 }
 
-/* ---- hugetlb ---------------------------------------------------------------------------------------- */
+/* ---- hugetlb ----------------------------------------------------------------------------------------------------- */
 
 static void huge_pages_on_both(const int nodes[2], unsigned each)
 {

@@ -17,7 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-/* ---- the mode --------------------------------------------------------------------------------------- */
+/* ---- the mode ---------------------------------------------------------------------------------------------------- */
 
 static void reopen_for_writing_as_a_stranger(int channel, void *context)
 {
@@ -103,7 +103,7 @@ static void I2_the_same_uid_can_reopen(void **state)
     child_run(reopen_as_the_owner, NULL);
 }
 
-/* ---- what a reader can do --------------------------------------------------------------------------- */
+/* ---- what a reader can do ---------------------------------------------------------------------------------------- */
 
 static void do_what_a_reader_can(struct kind kind, int reader)
 {
@@ -146,7 +146,7 @@ static void I2_a_reader_can_only_read(struct kind kind)
 {
     int fd = kind_buffer(kind);
     char *map = map_shared(fd, kind.size, PROT_READ | PROT_WRITE);
-    struct grant grant = { kind, fd_reopen(fd, O_RDONLY) };
+    struct grant grant = {kind, fd_reopen(fd, O_RDONLY)};
 
     assert_mapped(map);
     map[0] = 'r';
@@ -177,7 +177,7 @@ static void I2_a_readers_private_mapping_is_a_copy(struct kind kind)
 }
 TEST_ON_BOTH_KINDS(I2_a_readers_private_mapping_is_a_copy)
 
-/* ---- what a writer can do --------------------------------------------------------------------------- */
+/* ---- what a writer can do ---------------------------------------------------------------------------------------- */
 
 static void be_a_writer(int channel, void *context)
 {
@@ -202,7 +202,7 @@ static void I2_a_writer_can_change_only_the_contents(struct kind kind)
 {
     int fd = kind_buffer(kind);
     char *map = map_shared(fd, kind.size, PROT_READ);
-    struct grant grant = { kind, fd_reopen(fd, O_RDWR) };
+    struct grant grant = {kind, fd_reopen(fd, O_RDWR)};
 
     test_needs_root();
     assert_mapped(map);
@@ -235,7 +235,7 @@ static void a_writer_can_punch_and_others_read_zeros(void **state)
     close(fd);
 }
 
-/* ---- descriptions ----------------------------------------------------------------------------------- */
+/* ---- descriptions ------------------------------------------------------------------------------------------------ */
 
 /* A re-opened description has an offset, status flags and flocks of its own, a duplicate shares them: so
  * each client gets a description of its own, and none can disturb another through it. */
@@ -281,7 +281,7 @@ static void a_memfd_cannot_be_linked(void **state)
     close(fd);
 }
 
-/* ---- re-opening inside a sandbox -------------------------------------------------------------------- */
+/* ---- re-opening inside a sandbox --------------------------------------------------------------------------------- */
 
 static void reopen_own(void)
 {

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-/* ---- a buffer's size -------------------------------------------------------------------------------- */
+/* ---- a buffer's size --------------------------------------------------------------------------------------------- */
 
 /* No holder can shrink or grow what is sealed so; a shrunk file is a SIGBUS for everybody else. */
 static void I1_a_sealed_size_cannot_change(struct kind kind)
@@ -42,7 +42,7 @@ static void I1_inside_a_sealed_size_pages_come_and_go(struct kind kind)
 }
 TEST_ON_BOTH_KINDS(I1_inside_a_sealed_size_pages_come_and_go)
 
-/* ---- the set of seals ------------------------------------------------------------------------------- */
+/* ---- the set of seals -------------------------------------------------------------------------------------------- */
 
 /* Seals belong to the inode: added through one description they are there through all. The broker seals
  * through the description it has re-opened and keeps. */
@@ -88,7 +88,7 @@ static void with_seal_seal_nobody_can_add_seals(struct kind kind)
 }
 TEST_ON_BOTH_KINDS(with_seal_seal_nobody_can_add_seals)
 
-/* ---- publishing ------------------------------------------------------------------------------------- */
+/* ---- publishing -------------------------------------------------------------------------------------------------- */
 
 /* A writable mapping anywhere refuses F_SEAL_WRITE; once it is gone the seal holds. Publishing answers
  * -EBUSY to the first. */
@@ -143,7 +143,7 @@ static void write_seal_waits_for_pinned_pages(void **state)
     struct kind kind = kind_shmem();
     int fd = kind_unsealed_buffer(kind), ends[2];
     char *map = map_shared(fd, kind.size, PROT_READ | PROT_WRITE);
-    struct iovec page = { map, kind.page };
+    struct iovec page = {map, kind.page};
     int64_t begin;
 
     assert_mapped(map);
@@ -283,7 +283,7 @@ static void a_published_buffer_is_mapped_through_a_read_only_fd(struct kind kind
 }
 TEST_ON_BOTH_KINDS(a_published_buffer_is_mapped_through_a_read_only_fd)
 
-/* ---- execution -------------------------------------------------------------------------------------- */
+/* ---- execution --------------------------------------------------------------------------------------------------- */
 
 /* MFD_NOEXEC_SEAL (Linux 6.3): memory that can never be executed as a program. */
 static void noexec_seal_forbids_the_execute_bit_for_good(void **state)

@@ -13,11 +13,11 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-/* ---- SIGXFSZ ---------------------------------------------------------------------------------------- */
+/* ---- SIGXFSZ ----------------------------------------------------------------------------------------------------- */
 
 static void outgrow_the_file_limit(int channel, void *context)
 {
-    struct rlimit limit = { 4 * page_size(), 4 * page_size() };
+    struct rlimit limit = {4 * page_size(), 4 * page_size()};
     int fd = memfd_create("large", MFD_CLOEXEC);
 
     CHECK(fd >= 0);
@@ -38,7 +38,7 @@ static void I8_sigxfsz_kills_unless_ignored(void **state)
     assert_int_equal(child_signal(outgrow_the_file_limit, &ignored), 0);
 }
 
-/* ---- SIGPIPE ---------------------------------------------------------------------------------------- */
+/* ---- SIGPIPE ----------------------------------------------------------------------------------------------------- */
 
 struct writing {
     int type, flags;
@@ -58,7 +58,7 @@ static void write_to_the_gone(int channel, void *context)
  * says MSG_NOSIGNAL. A SEQPACKET socket only says EPIPE; the one sender says MSG_NOSIGNAL all the same. */
 static void I8_sigpipe_kills_unless_nosignal(void **state)
 {
-    struct writing writing = { SOCK_STREAM, 0 };
+    struct writing writing = {SOCK_STREAM, 0};
 
     assert_int_equal(child_signal(write_to_the_gone, &writing), SIGPIPE);
     writing.flags = MSG_NOSIGNAL;
@@ -69,7 +69,7 @@ static void I8_sigpipe_kills_unless_nosignal(void **state)
     assert_int_equal(child_signal(write_to_the_gone, &writing), 0);
 }
 
-/* ---- SIGIO ------------------------------------------------------------------------------------------ */
+/* ---- SIGIO ------------------------------------------------------------------------------------------------------- */
 
 struct leased {
     int fd;
@@ -106,7 +106,7 @@ static void open_what_is_leased(int channel, void *context)
 
 static int signal_of_lease_holder(bool ignore)
 {
-    struct leased leased = { .fd = kind_buffer(kind_shmem()), .ignore = ignore };
+    struct leased leased = {.fd = kind_buffer(kind_shmem()), .ignore = ignore};
     struct child opener;
     int result;
 

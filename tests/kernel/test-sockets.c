@@ -51,7 +51,7 @@ static bool destroyed(int watch)
     return wait_for_events(watch, POLLOUT, 0) & POLLERR;
 }
 
-/* ---- streams, the reasons against them -------------------------------------------------------------- */
+/* ---- streams, the reasons against them --------------------------------------------------------------------------- */
 
 /* A read of so many bytes at most gets `size` of them, and so many descriptors. */
 static void receive_expecting(int end, size_t most, ssize_t size, size_t fds)
@@ -153,13 +153,13 @@ static void stream_empty_send_carries_nothing(void **state)
  * this way, so daemon/net has none. */
 static void plain_reads_destroy_fds(void **state)
 {
-    static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
+    static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET};
 
     for (size_t t = 0; t < 2; t++)
         for (int how = 0; how < 3; how++) {
             int ends[2], watch, fd;
             char byte;
-            struct iovec iov = { &byte, 1 };
+            struct iovec iov = {&byte, 1};
 
             make_pair(types[t], ends);
             fd = marker(&watch);
@@ -178,12 +178,12 @@ static void plain_reads_destroy_fds(void **state)
         }
 }
 
-/* ---- sequenced packets ------------------------------------------------------------------------------ */
+/* ---- sequenced packets ------------------------------------------------------------------------------------------- */
 
 /* One packet is one message with its own descriptors, in every mixture. The whole of proto/ leans on it. */
 static void seqpacket_keeps_messages_and_their_fds_apart(void **state)
 {
-    static const unsigned counts[] = { 0, 1, 0, 3, 64, 0, 2 };
+    static const unsigned counts[] = {0, 1, 0, 3, 64, 0, 2};
     struct fd_received received;
     int ends[2], fds[64];
     char bytes[64];
@@ -341,7 +341,7 @@ static void at_most_253_fds_in_a_message(void **state)
     close_pair(ends);
 }
 
-/* ---- a peer that does not read ---------------------------------------------------------------------- */
+/* ---- a peer that does not read ----------------------------------------------------------------------------------- */
 
 /* A peer that reads nothing stops its sender after a number of packets, not of bytes: small ones cost
  * what the kernel spends on each. EPOLLOUT comes once most is drained, not after one read. Both decide
@@ -349,7 +349,7 @@ static void at_most_253_fds_in_a_message(void **state)
 static void a_stalled_reader_stops_the_sender_until_it_drains(void **state)
 {
     int small[2], large[2], n_small = 0, n_large = 0, taken = 0;
-    char bytes[8192] = { 0 };
+    char bytes[8192] = {0};
 
     make_pair(SOCK_SEQPACKET, small);
     make_pair(SOCK_SEQPACKET, large);
@@ -377,7 +377,7 @@ static void a_stalled_reader_stops_the_sender_until_it_drains(void **state)
 /* epoll tells a writer, edge by edge, when its peer has drained: the outbox needs no timer. */
 static void epoll_tells_when_the_peer_has_drained(void **state)
 {
-    struct epoll_event event = { .events = EPOLLOUT | EPOLLET };
+    struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
     int ends[2], epoll = epoll_create1(EPOLL_CLOEXEC);
     char byte = 0;
 
@@ -400,7 +400,7 @@ static void epoll_tells_when_the_peer_has_drained(void **state)
  * they have really left. */
 static void siocoutq_tells_what_the_peer_has_not_taken(void **state)
 {
-    static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
+    static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET};
 
     for (size_t t = 0; t < 2; t++) {
         int ends[2], queued = -1;
@@ -421,7 +421,7 @@ static void siocoutq_tells_what_the_peer_has_not_taken(void **state)
 
 static void fill_the_budget_of_descriptors(int channel, void *context)
 {
-    struct rlimit limit = { 128, 128 };
+    struct rlimit limit = {128, 128};
     struct fd_received received;
     int first[2], second[2], fds[16];
     unsigned sent = 0;

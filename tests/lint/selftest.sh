@@ -151,6 +151,18 @@ c include/memclient/x.h 'int x;';                           expect style 'needs 
 printf '# SPDX-License-Identifier: Apache-2.0\nx_LDFLAGS = -lfoo\n' >"$tree/daemon/va/local.am"; expect style 'leaves out $(AM_LDFLAGS)'
 mkdir "$tree/stuff"; c stuff/x.c '';                        expect style 'no new top-level name'
 
+c daemon/va/x.c '/* ---- short ---- */';                    expect style 'a banner is'
+c daemon/va/x.c "$(printf '/* %0114d */' 0 | tr 0 -)";      expect style 'a banner is'
+printf '/* SPDX-License-Identifier: Apache-2.0 */\n#pragma once\n/* What for. */\n' >"$tree/daemon/va/x.h"; expect style 'the essay comes first'
+
+# format, where its program is
+cp "$srcdir/.clang-format" "$tree"
+if perl "$lint/format.pl" "$tree" | grep -q 'no clang-format'; then
+    echo 'the check of the format is left out: no clang-format of version 14'
+else
+    c daemon/va/x.c 'int  x;';                              expect format 'would format this otherwise'
+fi
+
 # map
 map '`daemon/va/nothing.c`' '';                             expect map 'there is no daemon/va/nothing.c'
 map '' '`daemon/va/nothing.c`';                             expect map 'there is no daemon/va/nothing.c'

@@ -9,7 +9,6 @@ use lib dirname(__FILE__);
 use Lint;
 
 use constant LONG_FILE => 600;
-# 100 is the aim
 use constant WIDE => 120;
 
 my %top = map { $_ => 1 } qw(
@@ -49,6 +48,9 @@ for my $file (files()) {
             # the rows of a table may be wider
             next if $line =~ /^ +X\(/;
             complain($file, $n + 1, 'wider than ' . WIDE . ' columns') if length $line > WIDE;
+            # a banner that goes on in words leaves its end to a later line
+            complain($file, $n + 1, 'a banner is "/* ---- words ---…--- */", ' . WIDE . ' columns wide')
+                if $line =~ m{^/\* ---} && ($line !~ m{^/\* ---- [^-].*? -+( \*/)?$} || length $line != WIDE);
         }
     }
 
@@ -65,6 +67,8 @@ for my $file (files()) {
             complain($file, undef, 'an installed header needs extern "C"') if $code !~ /extern "C(?:\+\+)?"/;
         } elsif ($file =~ /\.(h|hpp)$/) {
             complain($file, undef, 'no #pragma once') if $code !~ /^#pragma once$/m;
+            complain($file, undef, 'the essay comes first, then #pragma once')
+                if $text =~ m{\A/\*[^\n]*SPDX[^\n]*\*/\n#pragma once};
         }
         my $lines = ($text =~ tr/\n//);
         warn_about($file, "$lines lines; a sign that a family wants its own file") if $lines > LONG_FILE;

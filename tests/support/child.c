@@ -112,7 +112,7 @@ struct bare {
 /* A sanitizer catches SIGSEGV and SIGBUS to print a report; here the signal itself is the answer. */
 static void with_default_handlers(int channel, void *context)
 {
-    static const int signals[] = { SIGSEGV, SIGBUS, SIGPIPE, SIGIO, SIGXFSZ };
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGPIPE, SIGIO, SIGXFSZ};
     const struct bare *bare = context;
 
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -122,7 +122,7 @@ static void with_default_handlers(int channel, void *context)
 
 int child_signal(child_body *body, void *context)
 {
-    struct bare bare = { .body = body, .context = context };
+    struct bare bare = {.body = body, .context = context};
     struct child child;
     int status;
 
@@ -178,8 +178,8 @@ _Noreturn void child_give_up(const char *what, const char *file, int line)
 {
     int error = errno;
 
-    fprintf(stderr, "%s:%d: in the child (uid %u): false: %s (errno: %s)\n", file, line,
-            (unsigned)getuid(), what, strerror(error));
+    fprintf(stderr, "%s:%d: in the child (uid %u): false: %s (errno: %s)\n", file, line, (unsigned)getuid(), what,
+            strerror(error));
     _exit(EXIT_FAILURE);
 }
 
@@ -189,8 +189,8 @@ void child_check_errno(bool failed, int wanted, const char *what, const char *fi
 
     if (failed && error == wanted)
         return;
-    fprintf(stderr, "%s:%d: in the child (uid %u): %s: %s, not %s\n", file, line, (unsigned)getuid(),
-            what, failed ? strerror(error) : "succeeded", strerror(wanted));
+    fprintf(stderr, "%s:%d: in the child (uid %u): %s: %s, not %s\n", file, line, (unsigned)getuid(), what,
+            failed ? strerror(error) : "succeeded", strerror(wanted));
     _exit(EXIT_FAILURE);
 }
 

@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 /* Two users that own nothing here: the one a broker might have, and a stranger. */
-#define UID_BROKER 61001
+#define UID_BROKER   61001
 #define UID_STRANGER 61002
 
 struct child {
@@ -61,7 +61,7 @@ pid_t youngest_child_of(pid_t parent);
 void child_tell(struct child *child);
 void child_hear(struct child *child);
 
-/* ---- in the child ----------------------------------------------------------------------------------- */
+/* ---- in the child ------------------------------------------------------------------------------------------------ */
 
 /* For good: this uid, the same gid, no supplementary groups, hence no capabilities. */
 void become(uid_t uid);
@@ -69,13 +69,12 @@ void become(uid_t uid);
 void tell(int channel);
 void hear(int channel);
 
-#define CHECK(expression) \
-    do { \
-        if (!(expression)) \
+#define CHECK(expression)                                   \
+    do {                                                    \
+        if (!(expression))                                  \
             child_give_up(#expression, __FILE__, __LINE__); \
     } while (0)
-#define CHECK_ERRNO(expression, wanted) \
-    child_check_errno((expression) < 0, (wanted), #expression, __FILE__, __LINE__)
+#define CHECK_ERRNO(expression, wanted) child_check_errno((expression) < 0, (wanted), #expression, __FILE__, __LINE__)
 #define CHECK_MAP_ERRNO(expression, wanted) \
     child_check_errno((expression) == MAP_FAILED, (wanted), #expression, __FILE__, __LINE__)
 

@@ -40,9 +40,9 @@ ssize_t fd_send(int socket, const void *bytes, size_t size, const int *fds, unsi
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
-    } control = { 0 };
-    struct iovec iov = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = size };
-    struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+    } control = {0};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
 
     assert(n <= FD_PASS_MAX);
     if (n > 0) {
@@ -70,14 +70,14 @@ struct fd_received fd_receive(int socket, void *bytes, size_t size, unsigned roo
         struct cmsghdr align;
         char bytes[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
     } control;
-    struct iovec iov = { .iov_base = bytes, .iov_len = size };
+    struct iovec iov = {.iov_base = bytes, .iov_len = size};
     struct msghdr message = {
         .msg_iov = &iov,
         .msg_iovlen = 1,
         .msg_control = control.bytes,
         .msg_controllen = room > 0 ? CMSG_LEN(room * sizeof(int)) : 0,
     };
-    struct fd_received received = { .n = 0 };
+    struct fd_received received = {.n = 0};
 
     assert(room <= FD_PASS_MAX);
     received.size = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);

@@ -34,8 +34,8 @@ ssize_t fd_send(int socket, const void *bytes, size_t size, const int *fds, unsi
 ssize_t fd_send_one(int socket, int fd);
 
 struct fd_received {
-    ssize_t size;   /* what recvmsg returned; errno is left as it was */
-    int flags;      /* MSG_TRUNC, MSG_CTRUNC */
+    ssize_t size; /* what recvmsg returned; errno is left as it was */
+    int flags;    /* MSG_TRUNC, MSG_CTRUNC */
     unsigned n;
     int fds[FD_PASS_MAX]; /* CLOEXEC, the caller's to close */
 };

@@ -73,7 +73,7 @@ size_t maps_named(const char *what);
 /* A value of /proc/meminfo in KiB; -1 if there is no such line. */
 long meminfo_kib(const char *key);
 
-/* ---- nodes ------------------------------------------------------------------------------------------ */
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 #define NODES_MAX 64
 

@@ -12,9 +12,9 @@
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
-#define NEED_TRUE(expression) \
-    do { \
-        if (!(expression)) \
+#define NEED_TRUE(expression)                                                          \
+    do {                                                                               \
+        if (!(expression))                                                             \
             give_up("%s:%d: it is not true that %s", __FILE__, __LINE__, #expression); \
     } while (0)
 

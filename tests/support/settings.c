@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define LOCK_DIRECTORY "/proc/sys/vm"
-#define SAVED_MAX 32
+#define SAVED_MAX      32
 
 struct saved {
     char path[160];
@@ -109,8 +109,8 @@ _Noreturn static void be_the_guardian(int channel, int test_program)
     signal(SIGALRM, SIG_IGN);
     while (!asked) {
         struct pollfd polled[] = {
-            { .fd = channel, .events = POLLIN },
-            { .fd = test_program, .events = POLLIN },
+            {.fd = channel, .events = POLLIN},
+            {.fd = test_program, .events = POLLIN},
         };
 
         if (poll(polled, 2, -1) < 0)
@@ -187,7 +187,7 @@ void settings_hold(void)
 
 int settings_release(void **state)
 {
-    struct saved over = { .path = "" };
+    struct saved over = {.path = ""};
 
     if (lock_fd < 0)
         return 0;
@@ -201,7 +201,7 @@ int settings_release(void **state)
 
 void settings_write(const char *path, const char *value)
 {
-    struct saved old = { 0 };
+    struct saved old = {0};
     bool known = false;
 
     settings_hold();
@@ -234,8 +234,7 @@ void settings_huge_pages_on_node(size_t size, unsigned n, int node)
     if (node < 0)
         snprintf(folder, sizeof(folder), "%s", global);
     else
-        snprintf(folder, sizeof(folder), "/sys/devices/system/node/node%d/hugepages/hugepages-%zukB", node,
-                 size / KIB);
+        snprintf(folder, sizeof(folder), "/sys/devices/system/node/node%d/hugepages/hugepages-%zukB", node, size / KIB);
     snprintf(path, sizeof(path), "%s/nr_overcommit_hugepages", global);
     settings_write(path, "0");
 

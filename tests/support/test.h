@@ -54,9 +54,9 @@ void test_needs_root(void);
 bool test_under_valgrind(void);
 
 /* assert_int_equal(call, 0) with the system's reason: a test that fails should say why. */
-#define assert_ok(call) \
-    do { \
-        if ((call) < 0) \
+#define assert_ok(call)                                 \
+    do {                                                \
+        if ((call) < 0)                                 \
             test_fail_errno(#call, __FILE__, __LINE__); \
     } while (0)
 
@@ -64,13 +64,12 @@ bool test_under_valgrind(void);
 #define assert_errno(call, wanted) test_assert_errno((call) < 0, (wanted), #call, __FILE__, __LINE__)
 
 /* mmap's way of failing. */
-#define assert_mapped(address) \
-    do { \
-        if ((address) == MAP_FAILED) \
+#define assert_mapped(address)                             \
+    do {                                                   \
+        if ((address) == MAP_FAILED)                       \
             test_fail_errno(#address, __FILE__, __LINE__); \
     } while (0)
-#define assert_map_errno(call, wanted) \
-    test_assert_errno((call) == MAP_FAILED, (wanted), #call, __FILE__, __LINE__)
+#define assert_map_errno(call, wanted) test_assert_errno((call) == MAP_FAILED, (wanted), #call, __FILE__, __LINE__)
 
 void test_fail_errno(const char *what, const char *file, int line);
 void test_assert_errno(bool failed, int wanted, const char *what, const char *file, int line);

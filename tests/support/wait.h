@@ -40,23 +40,23 @@ static inline int64_t wait_now_ms(void)
 
 static inline void wait_a_moment(void)
 {
-    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 /* Evaluates the expression until it is true; false if it still is not after the patience. */
-#define WAIT_UNTIL(expression) \
-    __extension__({ \
-        int64_t wait_end_ = wait_now_ms() + PATIENCE_MS; \
-        bool wait_true_; \
+#define WAIT_UNTIL(expression)                                            \
+    __extension__({                                                       \
+        int64_t wait_end_ = wait_now_ms() + PATIENCE_MS;                  \
+        bool wait_true_;                                                  \
         while (!(wait_true_ = (expression)) && wait_now_ms() < wait_end_) \
-            wait_a_moment(); \
-        wait_true_; \
+            wait_a_moment();                                              \
+        wait_true_;                                                       \
     })
 
 /* poll() one descriptor; returns revents, 0 when the time is up. Interrupted waits go on. */
 static inline int wait_for_events(int fd, int events, int timeout_ms)
 {
-    struct pollfd p = { .fd = fd, .events = (short)events };
+    struct pollfd p = {.fd = fd, .events = (short)events};
     int64_t end = wait_now_ms() + timeout_ms;
     int n;
 

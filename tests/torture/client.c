@@ -48,9 +48,8 @@ void verify(struct client *c, const void *address, uint64_t size, const uint64_t
     uint64_t wrong = bytes_wrong(address, size, keys, n_keys);
 
     if (wrong) {
-        complain("client %u.%u: %llu of %llu bytes at %p are wrong, the first word is %llx", c->number,
-                 c->incarnation, (unsigned long long)wrong, (unsigned long long)size, address,
-                 *(const unsigned long long *)address);
+        complain("client %u.%u: %llu of %llu bytes at %p are wrong, the first word is %llx", c->number, c->incarnation,
+                 (unsigned long long)wrong, (unsigned long long)size, address, *(const unsigned long long *)address);
         atomic_store(&c->me->doomed, true);
         _exit(EXIT_FAILURE);
     }
@@ -84,7 +83,7 @@ static void leave(struct client *c)
     c->ctx = NULL;
 }
 
-/* ---- fork() ------------------------------------------------------------------------------------------ */
+/* ---- fork() ------------------------------------------------------------------------------------------------------ */
 
 /* What was mapped is there, and a session of its own works as any. */
 static void live_as_a_child(struct client *c)
@@ -141,7 +140,7 @@ static void have_a_child(struct client *c)
     atomic_store(&member->pid, 0);
 }
 
-/* ---- work and rest ----------------------------------------------------------------------------------- */
+/* ---- work and rest ----------------------------------------------------------------------------------------------- */
 
 static void something(struct client *c)
 {

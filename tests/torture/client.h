@@ -36,25 +36,25 @@ struct client {
 };
 
 /* A call that must succeed; its (not negative) result. */
-#define DO(call) \
-    __extension__({ \
-        int result_; \
-        call_begins(c, #call); \
-        result_ = (call); \
+#define DO(call)                                    \
+    __extension__({                                 \
+        int result_;                                \
+        call_begins(c, #call);                      \
+        result_ = (call);                           \
         call_ended(c, result_, 0, #call, __LINE__); \
-        result_; \
+        result_;                                    \
     })
 /* One that must be refused with just this errno. */
-#define MUST_REFUSE(call, wanted) \
-    do { \
-        call_begins(c, #call); \
+#define MUST_REFUSE(call, wanted)                         \
+    do {                                                  \
+        call_begins(c, #call);                            \
         call_ended(c, (call), (wanted), #call, __LINE__); \
-        atomic_fetch_add(&shared->figures.refusals, 1); \
+        atomic_fetch_add(&shared->figures.refusals, 1);   \
     } while (0)
 /* Something else that must hold. */
-#define MUST(expression) \
-    do { \
-        if (!(expression)) \
+#define MUST(expression)                       \
+    do {                                       \
+        if (!(expression))                     \
             give_up(c, #expression, __LINE__); \
     } while (0)
 
@@ -78,14 +78,14 @@ uint64_t some_size(struct client *c);
 /* What is at the address is of these keys. */
 void verify(struct client *c, const void *address, uint64_t size, const uint64_t *keys, unsigned n_keys);
 
-/* ---- own.c: with buffers of its own ------------------------------------------------------------------ */
+/* ---- own.c: with buffers of its own ------------------------------------------------------------------------------ */
 
 void own_operation(struct client *c);
 void own_verify_all(struct client *c);
 void own_forget_all(struct client *c);
 void ask_something(struct client *c);
 
-/* ---- places.c: with those that all know of ----------------------------------------------------------- */
+/* ---- places.c: with those that all know of ----------------------------------------------------------------------- */
 
 void place_operation(struct client *c);
 /* What another client has sent. */

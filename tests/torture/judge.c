@@ -13,10 +13,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define LINES 512
+#define LINES       512
 #define BUFFER_FILE "/memfd:memoryd-"
 
-/* ---- descriptors ------------------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
 typedef void each_descriptor(int folder, const char *number, const char *target, void *data);
 
@@ -63,8 +63,8 @@ static void add_line(int folder, const char *number, const char *target, void *d
         lines->memory_bytes += (uint64_t)st.st_blocks * 512;
     }
     if (lines->n < LINES)
-        snprintf(lines->line[lines->n++], sizeof(lines->line[0]), "%s %.*s", lines->who,
-                 (int)strcspn(target, "["), target);
+        snprintf(lines->line[lines->n++], sizeof(lines->line[0]), "%s %.*s", lines->who, (int)strcspn(target, "["),
+                 target);
 }
 
 static int compare_lines(const void *a, const void *b)
@@ -90,12 +90,12 @@ static void take_inventory(pid_t keeper, struct inventory *inventory)
         at += (size_t)snprintf(inventory->text + at, sizeof(inventory->text) - at, "%s\n", lines.line[i]);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------ */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
-#define ASK(call) \
-    do { \
-        int result_ = (call); \
-        if (result_ < 0) \
+#define ASK(call)                                                                                 \
+    do {                                                                                          \
+        int result_ = (call);                                                                     \
+        if (result_ < 0)                                                                          \
             complain("the judge: %s: %s (\"%s\")", #call, strerror(-result_), memclient_error()); \
     } while (0)
 
@@ -146,7 +146,7 @@ void judge_inventory(const char *socket, pid_t keeper, struct inventory *invento
     }
 }
 
-/* ---- what killed clients left ------------------------------------------------------------------------ */
+/* ---- what killed clients left ------------------------------------------------------------------------------------ */
 
 struct sweep {
     struct memclient *ctx;
@@ -217,7 +217,7 @@ static void sweep_up(struct memclient *ctx, bool all)
     ASK(memclient_list_names(ctx, sweep_name, &sweep));
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 struct search {
     uint64_t id;
@@ -260,7 +260,7 @@ static void judge_bytes(pid_t keeper, uint32_t i)
     munmap(p, place->size);
 }
 
-/* ---- a round ----------------------------------------------------------------------------------------- */
+/* ---- a round ----------------------------------------------------------------------------------------------------- */
 
 struct sums {
     uint64_t sessions, buffers, bytes, names, tokens, reservations;

@@ -26,7 +26,7 @@ struct killer {
     int64_t next_other;
 };
 
-/* ---- the broker -------------------------------------------------------------------------------------- */
+/* ---- the broker -------------------------------------------------------------------------------------------------- */
 
 static bool has_moved_on(const struct killer *killer, unsigned i)
 {
@@ -139,7 +139,7 @@ static void kill_broker(struct killer *killer)
         pid = youngest_child_of(killer->start->keeper);
 }
 
-/* ---- the others -------------------------------------------------------------------------------------- */
+/* ---- the others -------------------------------------------------------------------------------------------------- */
 
 static void kill_member(unsigned i, _Atomic uint64_t *count)
 {
@@ -200,7 +200,7 @@ static void harm_a_client(struct killer *killer)
     }
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------- */
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 /* The times between them are distributed geometrically: at every moment the next is as near. */
 static int64_t some_time(struct killer *killer, unsigned mean_ms)

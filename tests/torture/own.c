@@ -287,14 +287,14 @@ void own_forget_all(struct client *c)
         }
 }
 
-/* ---- questions --------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
-#define COUNTER(what) \
+#define COUNTER(what)                                                        \
     static int count_##what(const struct memclient_##what *item, void *data) \
-    { \
-        (void)item; \
-        ++*(uint64_t *)data; \
-        return 0; \
+    {                                                                        \
+        (void)item;                                                          \
+        ++*(uint64_t *)data;                                                 \
+        return 0;                                                            \
     }
 COUNTER(node)
 COUNTER(pool)

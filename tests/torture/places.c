@@ -19,7 +19,7 @@ static struct held *held_of(struct client *c, const struct place *place)
     return &c->held[number_of(place)];
 }
 
-/* ---- the lock ---------------------------------------------------------------------------------------- */
+/* ---- the lock ---------------------------------------------------------------------------------------------------- */
 
 /* The place is empty; `final`: what those see who have its last buffer still mapped, or UNKNOWN. */
 static void end_generation(struct place *place, uint32_t final)
@@ -56,7 +56,7 @@ static void place_unlock(struct place *place)
     (void)pthread_mutex_unlock(&place->lock);
 }
 
-/* ---- handles ----------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 static void check_bytes(struct client *c, const struct place *place, const void *address)
 {
@@ -114,7 +114,7 @@ static void take(struct client *c, const struct place *place, struct memclient_b
     check_bytes(c, place, held->address);
 }
 
-/* ---- making ------------------------------------------------------------------------------------------ */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static void set_version(struct place *place, uint32_t version)
 {
@@ -168,7 +168,7 @@ static void make(struct client *c, struct place *place)
     place->changing = false;
 }
 
-/* ---- using ------------------------------------------------------------------------------------------- */
+/* ---- using ------------------------------------------------------------------------------------------------------- */
 
 static void open_it(struct client *c, struct place *place)
 {
@@ -294,7 +294,7 @@ static void pass_on(struct client *c, const struct place *place)
     close(fd);
 }
 
-/* ---- ending ------------------------------------------------------------------------------------------ */
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 static void end(struct client *c, struct place *place)
 {
@@ -331,7 +331,7 @@ static void forget(struct client *c, struct place *place)
         let_go(c, held_of(c, place));
 }
 
-/* ---- one operation ----------------------------------------------------------------------------------- */
+/* ---- one operation ----------------------------------------------------------------------------------------------- */
 
 static void use(struct client *c, struct place *place)
 {
@@ -409,7 +409,7 @@ void place_receive(struct client *c)
     memclient_buffer_unref(buf);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 void places_verify_all(struct client *c)
 {

@@ -11,7 +11,7 @@
 #define SIZE (64 * KIB)
 #define SEED 77
 
-/* ---- what they have in common ------------------------------------------------------------------------ */
+/* ---- what they have in common ------------------------------------------------------------------------------------ */
 
 static struct memclient *join(const struct actor *a)
 {
@@ -102,7 +102,7 @@ static void verify_that_the_other_has_it(struct actor *a)
     CHECK(pattern_holds(a->address, SIZE, SEED));
 }
 
-/* ---- the session ------------------------------------------------------------------------------------- */
+/* ---- the session ------------------------------------------------------------------------------------------------- */
 
 /* In a process of its own: a session whose HELLO was done and never answered ends with its process. */
 static void act_hello(struct actor *a)
@@ -167,7 +167,7 @@ static void verify_subscribe(struct actor *a)
     drop(a);
 }
 
-/* ---- buffers ----------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 static void act_alloc(struct actor *a)
 {
@@ -395,7 +395,7 @@ static void verify_lookup(struct actor *a)
     unmap_and_drop(a);
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------------ */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 /* With terms, so that the library has none ready. */
 static void act_share(struct actor *a)
@@ -459,7 +459,7 @@ static void verify_revoke_all(struct actor *a)
     unmap_and_drop(a);
 }
 
-/* ---- what is done to buffers ------------------------------------------------------------------------- */
+/* ---- what is done to buffers ------------------------------------------------------------------------------------- */
 
 static void prepare_publish(struct actor *a)
 {
@@ -557,7 +557,7 @@ static void act_info(struct actor *a)
     CHECK(info(a->buf).id == a->id);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static void act_bind(struct actor *a)
 {
@@ -591,7 +591,7 @@ static void verify_unbind(struct actor *a)
     drop(a);
 }
 
-/* ---- addresses --------------------------------------------------------------------------------------- */
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 static void act_reserve(struct actor *a)
 {
@@ -643,7 +643,7 @@ static void verify_place(struct actor *a)
     release_reservation(a);
 }
 
-/* ---- questions --------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 static void act_status(struct actor *a)
 {
@@ -688,16 +688,16 @@ static void prepare_lists(struct actor *a)
 }
 
 /* Each sees what there is, once. */
-#define LISTING(name, type) \
-    static int see_##name(const struct type *item, void *data) \
-    { \
-        (void)item; \
-        ++*(uint64_t *)data; \
-        return 0; \
-    } \
-    static void act_list_##name(struct actor *a) \
-    { \
-        a->counted = 0; \
+#define LISTING(name, type)                                                 \
+    static int see_##name(const struct type *item, void *data)              \
+    {                                                                       \
+        (void)item;                                                         \
+        ++*(uint64_t *)data;                                                \
+        return 0;                                                           \
+    }                                                                       \
+    static void act_list_##name(struct actor *a)                            \
+    {                                                                       \
+        a->counted = 0;                                                     \
         CHECK_DONE(memclient_list_##name(a->ctx, see_##name, &a->counted)); \
     }
 LISTING(nodes, memclient_node)
@@ -734,7 +734,7 @@ static void verify_sessions(struct actor *a)
     take_apart(a);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 const struct scenario scenarios[] = {
     {METHOD_HELLO, NULL, nothing, act_hello, nothing},

@@ -13,9 +13,9 @@
 
 struct actor {
     const char *socket;
-    struct memclient *ctx;   /* who acts */
-    struct memclient *other; /* another session of the same process */
-    struct memclient *third; /* opened by a scenario */
+    struct memclient *ctx;                 /* who acts */
+    struct memclient *other;               /* another session of the same process */
+    struct memclient *third;               /* opened by a scenario */
     struct memclient_broker_status before; /* `prepare` */
     struct memclient_buffer *buf;
     struct memclient_buffer *bufs[3];

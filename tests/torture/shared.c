@@ -31,7 +31,7 @@ void complain(const char *format, ...)
     fprintf(stderr, "torture: %s\n", shared->sentences[i]);
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 uint64_t key_of(uint32_t place, uint32_t generation, uint32_t version)
 {
@@ -78,7 +78,7 @@ uint64_t bytes_wrong(const void *address, uint64_t size, const uint64_t *keys, u
     return wrong;
 }
 
-/* ---- others ------------------------------------------------------------------------------------------ */
+/* ---- others ------------------------------------------------------------------------------------------------------ */
 
 void place_name(uint32_t place, uint32_t generation, bool second, char name[64])
 {

@@ -33,7 +33,7 @@ static const struct {
 };
 #define N_METHODS (sizeof(methods) / sizeof(methods[0]))
 
-/* ---- the client -------------------------------------------------------------------------------------- */
+/* ---- the client -------------------------------------------------------------------------------------------------- */
 
 struct figures {
     struct memclient_broker_status status;
@@ -71,8 +71,7 @@ static bool are_equal(const struct figures *now, const struct figures *then)
 
     return now->records == then->records && now->used == then->used && now->fds == then->fds &&
            a->sessions == b->sessions && a->buffers == b->buffers && a->buffers_detached == b->buffers_detached &&
-           a->bytes == b->bytes && a->names == b->names && a->tokens == b->tokens &&
-           a->reservations == b->reservations;
+           a->bytes == b->bytes && a->names == b->names && a->tokens == b->tokens && a->reservations == b->reservations;
 }
 
 static void must_be_as_before(struct actor *a, const struct figures *before)
@@ -81,8 +80,8 @@ static void must_be_as_before(struct actor *a, const struct figures *before)
 
     if (WAIT_UNTIL((now = figures_of(a), are_equal(&now, before))))
         return;
-#define SHOW(member) fprintf(stderr, #member ": %" PRIu64 ", before %" PRIu64 "\n", (uint64_t)now.member, \
-                             (uint64_t)before->member)
+#define SHOW(member) \
+    fprintf(stderr, #member ": %" PRIu64 ", before %" PRIu64 "\n", (uint64_t)now.member, (uint64_t)before->member)
     SHOW(records);
     SHOW(used);
     SHOW(fds);
@@ -113,8 +112,8 @@ static void play(int channel, void *context)
     a.other = broker_connect_in_child(part->socket);
     before = figures_of(&a);
     for (;;) {
-        CHECK_DONE(memclient_status(a.ctx, (a.before = (struct memclient_broker_status)
-                                                MEMCLIENT_BROKER_STATUS_INIT, &a.before)));
+        CHECK_DONE(memclient_status(
+            a.ctx, (a.before = (struct memclient_broker_status)MEMCLIENT_BROKER_STATUS_INIT, &a.before)));
         part->scenario->prepare(&a);
         tell(channel);
         hear(channel);
@@ -128,7 +127,7 @@ static void play(int channel, void *context)
     }
 }
 
-/* ---- the broker -------------------------------------------------------------------------------------- */
+/* ---- the broker -------------------------------------------------------------------------------------------------- */
 
 static unsigned step(void)
 {
@@ -301,7 +300,7 @@ static void each_request_is_done_once_wherever_the_broker_dies(void **state)
     broker_finish(broker);
 }
 
-/* ---- while pages are being allocated ------------------------------------------------------------------ */
+/* ---- while pages are being allocated ----------------------------------------------------------------------------- */
 
 struct populate {
     const char *socket;

@@ -16,9 +16,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define ROUND_SECONDS 8
-#define HANGS_AFTER_MS 120000
-#define CALLS_WANTED 100000
+#define ROUND_SECONDS      8
+#define HANGS_AFTER_MS     120000
+#define CALLS_WANTED       100000
 #define TOO_MANY_SENTENCES 4
 
 static const char configuration[] = "[pool tight]\nnodes = 0\ncapacity = 8M\n";
@@ -36,7 +36,7 @@ struct run {
     int64_t done_at[CLIENTS];
 };
 
-/* ---- making ------------------------------------------------------------------------------------------ */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t given(const char *variable, uint64_t otherwise)
 {
@@ -69,8 +69,11 @@ static void start_client(struct run *run, unsigned i)
 static void start_all(struct run *run)
 {
     for (unsigned i = 0; i <= CLIENTS; i++)
-        run->starts[i] = (struct start){.socket = run->broker.socket, .keeper = run->broker.pid, .number = i,
-                                        .kills = run->kills, .inboxes = run->inboxes};
+        run->starts[i] = (struct start){.socket = run->broker.socket,
+                                        .keeper = run->broker.pid,
+                                        .number = i,
+                                        .kills = run->kills,
+                                        .inboxes = run->inboxes};
     for (unsigned i = 0; i < CLIENTS; i++) {
         assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->inboxes[i]));
         start_client(run, i);
@@ -79,7 +82,7 @@ static void start_all(struct run *run)
     child_start(&run->children[CLIENTS], torture_killer, &run->starts[CLIENTS]);
 }
 
-/* ---- watching ---------------------------------------------------------------------------------------- */
+/* ---- watching ---------------------------------------------------------------------------------------------------- */
 
 static void has_ended(struct run *run, pid_t pid, int status)
 {
@@ -246,7 +249,7 @@ static void end_all(struct run *run)
     empty_inboxes(run);
 }
 
-/* ---- the table --------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static void row(const char *what, uint64_t n)
 {
@@ -286,7 +289,7 @@ static void print_table(uint64_t seed, const struct inventory *before, const str
     print_message("TORTURE_SEED=%#" PRIx64 "\n", seed);
 }
 
-/* ---- the test ---------------------------------------------------------------------------------------- */
+/* ---- the test ---------------------------------------------------------------------------------------------------- */
 
 static void nothing_is_lost(void **state)
 {

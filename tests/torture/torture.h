@@ -17,14 +17,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define CLIENTS 6
-#define MEMBERS (2 * CLIENTS) /* each may have a child made by fork() */
-#define PLACES 48
+#define CLIENTS     6
+#define MEMBERS     (2 * CLIENTS) /* each may have a child made by fork() */
+#define PLACES      48
 #define OWN_BUFFERS 12 /* of a client, that nobody else knows of */
-#define VERSIONS 3
-#define FINALS 8
-#define SENTENCES 16
-#define UNKNOWN UINT32_MAX
+#define VERSIONS    3
+#define FINALS      8
+#define SENTENCES   16
+#define UNKNOWN     UINT32_MAX
 
 enum phase {
     PHASE_WORK,
@@ -44,7 +44,7 @@ struct place {
     pthread_mutex_t lock;
     uint32_t generation; /* how many buffers it has had */
     enum life life;
-    bool changing;       /* what its broker does is not yet said here: if who has the lock dies, nobody knows */
+    bool changing; /* what its broker does is not yet said here: if who has the lock dies, nobody knows */
     bool published;
     bool second_name;
     uint32_t maker; /* of the token */
@@ -83,9 +83,9 @@ struct figures {
     _Atomic uint64_t bytes_written;
     _Atomic uint64_t bytes_verified;
     _Atomic uint64_t bytes_wrong;
-    _Atomic uint64_t refusals; /* that had to be */
+    _Atomic uint64_t refusals;            /* that had to be */
     _Atomic uint64_t over_with_its_maker; /* the one race: see above */
-    _Atomic uint64_t passed; /* descriptors from one client to another */
+    _Atomic uint64_t passed;              /* descriptors from one client to another */
     _Atomic uint64_t forks;
     _Atomic uint64_t broker_kills;
     _Atomic uint64_t broker_kills_at_start; /* of those: before it served */
@@ -118,15 +118,15 @@ struct start {
     pid_t keeper;
     uint32_t number;
     uint64_t seed;
-    uint64_t kills;           /* killer: no more than these */
-    int (*inboxes)[2];        /* of the clients: 0 to read, 1 to write */
+    uint64_t kills;    /* killer: no more than these */
+    int (*inboxes)[2]; /* of the clients: 0 to read, 1 to write */
 };
 
 /* Bodies of children, see child.h. */
 void torture_client(int channel, void *start);
 void torture_killer(int channel, void *start);
 
-/* ---- of all ------------------------------------------------------------------------------------------ */
+/* ---- of all ------------------------------------------------------------------------------------------------------ */
 
 struct random {
     uint64_t state;
@@ -150,7 +150,7 @@ bool is_doomed(uint32_t member, uint32_t incarnation);
 
 /* The keeper's child; 0 if there is none at the moment. */
 
-/* ---- judge.c ----------------------------------------------------------------------------------------- */
+/* ---- judge.c ----------------------------------------------------------------------------------------------------- */
 
 struct inventory {
     char text[8192]; /* a line for each descriptor, sorted */

@@ -22,10 +22,10 @@
 
 #include <linux/ptrace.h>
 
-#define OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL)
+#define OPTIONS      (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL)
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 /* What does nothing for so long waits for something: after a request, and before it, where less is at stake. */
-#define REST_MS 30
+#define REST_MS  30
 #define PAUSE_MS 4
 
 static void add(struct tracer *tracer, pid_t tid)
@@ -48,7 +48,7 @@ static void go_on(pid_t tid, int signal_number)
         test_fail_errno("PTRACE_SYSCALL", __FILE__, __LINE__);
 }
 
-/* ---- what it receives -------------------------------------------------------------------------------- */
+/* ---- what it receives -------------------------------------------------------------------------------------------- */
 
 static bool read_memory(pid_t pid, uint64_t address, void *to, size_t size)
 {
@@ -77,8 +77,7 @@ static void look(struct tracer *tracer, pid_t tid)
 {
     struct ptrace_syscall_info info;
 
-    if (tracer->received || tid != tracer->pid ||
-        ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof(info), &info) < 0)
+    if (tracer->received || tid != tracer->pid || ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof(info), &info) < 0)
         return;
     if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
         tracer->message = info.entry.nr == SYS_recvmsg ? info.entry.args[1] : 0;
@@ -86,7 +85,7 @@ static void look(struct tracer *tracer, pid_t tid)
         tracer->received = is_request(tracer, info.exit.rval);
 }
 
-/* ---- its stops --------------------------------------------------------------------------------------- */
+/* ---- its stops --------------------------------------------------------------------------------------------------- */
 
 static void stopped(struct tracer *tracer, pid_t tid, int status)
 {
@@ -219,7 +218,7 @@ bool tracer_kill_at(struct tracer *tracer, unsigned n, int done)
     return run(tracer, n, done, REST_MS);
 }
 
-/* ---- the beginning and the end ------------------------------------------------------------------------ */
+/* ---- the beginning and the end ----------------------------------------------------------------------------------- */
 
 static bool has_ended(pid_t tid)
 {

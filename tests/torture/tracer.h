@@ -18,9 +18,9 @@ struct tracer {
     pid_t pid; /* 0: it has ended */
     pid_t threads[TRACER_THREADS];
     size_t n;
-    uint16_t method; /* wanted; 0: count from the start */
-    bool received;   /* a request of that method */
-    unsigned calls;  /* stops since then */
+    uint16_t method;  /* wanted; 0: count from the start */
+    bool received;    /* a request of that method */
+    unsigned calls;   /* stops since then */
     uint64_t message; /* where the loop's thread receives to; 0: it is in another system call */
 };
 

@@ -19,8 +19,8 @@
 
 /* What an interface has made or opened. */
 struct memory {
-    char *at;         /* MEMORY_SIZE bytes */
-    void *object;     /* the interface's own, for giving it back */
+    char *at;     /* MEMORY_SIZE bytes */
+    void *object; /* the interface's own, for giving it back */
     uint64_t number;
 };
 

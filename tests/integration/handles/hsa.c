@@ -50,7 +50,7 @@ static void end(void)
     CHECK(!hsa_shut_down());
 }
 
-/* ---- virtual memory -------------------------------------------------------------------------------------- */
+/* ---- virtual memory ---------------------------------------------------------------------------------------------- */
 
 /* Takes over the handle: what is mapped keeps it. */
 static void map_vmem(struct memory *memory, hsa_agent_t agent, hsa_amd_vmem_alloc_handle_t handle, size_t size,
@@ -112,7 +112,7 @@ const struct facade hsa_vmem_facade = {
     .close_fd = give_vmem_back,
 };
 
-/* ---- regions --------------------------------------------------------------------------------------------- */
+/* ---- regions ----------------------------------------------------------------------------------------------------- */
 
 static void make_region(struct memory *memory)
 {

@@ -4,7 +4,7 @@
 
 #include "tests/integration/handles/facade.h"
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* The second half; of the first one nothing is left. */
 static void make_memory(struct memory *memory)
@@ -73,7 +73,7 @@ const struct facade nbla_facade = {
     .close_fd = destroy_memory,
 };
 
-/* ---- a chunk --------------------------------------------------------------------------------------------- */
+/* ---- a chunk ----------------------------------------------------------------------------------------------------- */
 
 /* Takes the chunk over. */
 static void bind_chunk(struct memory *memory, nbla_physical_memory *chunk, size_t offset)

@@ -35,7 +35,7 @@ static bool met[N_FACADES][N_FACADES][2]; /* maker, opener, form: done in both o
 
 static const char from_maker[] = "made by one process", from_opener[] = "written by the other";
 
-/* ---- the one who makes it -------------------------------------------------------------------------------- */
+/* ---- the one who makes it ---------------------------------------------------------------------------------------- */
 
 static void hand_on(const struct pair *pair, const struct memory *memory, struct handed *handed)
 {
@@ -77,7 +77,7 @@ static void run_maker(int channel, void *context)
     pair->maker->give_back(&memory);
 }
 
-/* ---- the one who opens it -------------------------------------------------------------------------------- */
+/* ---- the one who opens it ---------------------------------------------------------------------------------------- */
 
 static void run_opener(int channel, void *context)
 {
@@ -100,7 +100,7 @@ static void run_opener(int channel, void *context)
         pair->opener->close_token(&memory);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------ */
+/* ---- both -------------------------------------------------------------------------------------------------------- */
 
 static void receive(const struct child *maker, struct pair *pair)
 {
@@ -158,7 +158,7 @@ static void meet_all(unsigned maker)
         }
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static const char *cell(unsigned maker, unsigned opener)
 {
@@ -201,7 +201,7 @@ static void the_table_stands_in_the_manual(void **state)
     free(manual);
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------------------------------- */
 
 static void memory_of_each_is_opened_through_all(void **state)
 {

@@ -29,7 +29,7 @@ static struct memclient_buffer *get_buffer(const struct memory *memory)
     return buf;
 }
 
-/* ---- a pool ---------------------------------------------------------------------------------------------- */
+/* ---- a pool ------------------------------------------------------------------------------------------------------ */
 
 static umf_memory_pool_handle_t make_pool(void)
 {
@@ -107,7 +107,7 @@ const struct facade umf_pool_facade = {
     .close_fd = close_in_pool,
 };
 
-/* ---- a provider ------------------------------------------------------------------------------------------ */
+/* ---- a provider -------------------------------------------------------------------------------------------------- */
 
 static void make_of_provider(struct memory *memory)
 {

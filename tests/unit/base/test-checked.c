@@ -43,10 +43,8 @@ static void test_mul(void **state)
     assert_true(v == UNTOUCHED);
     assert_true(checked_mul_u64(UINT64_MAX, 1, &v) && v == UINT64_MAX);
     assert_true(checked_mul_u64(UINT64_MAX, 0, &v) && v == 0);
-    assert_true(checked_mul_u64(UINT32_MAX, UINT32_MAX, &v) &&
-                v == (uint64_t)UINT32_MAX * UINT32_MAX);
-    assert_true(checked_mul_u64(UINT64_C(1) << 32, UINT64_C(1) << 31, &v) && v == UINT64_C(1)
-                                                                                      << 63);
+    assert_true(checked_mul_u64(UINT32_MAX, UINT32_MAX, &v) && v == (uint64_t)UINT32_MAX * UINT32_MAX);
+    assert_true(checked_mul_u64(UINT64_C(1) << 32, UINT64_C(1) << 31, &v) && v == UINT64_C(1) << 63);
 
     assert_false(checked_mul_size(SIZE_MAX / 2 + 1, 2, &s));
     assert_true(s == UNTOUCHED);
@@ -137,10 +135,9 @@ static void test_pages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_add),
-        cmocka_unit_test(test_mul),       cmocka_unit_test(test_align_up),
-        cmocka_unit_test(test_narrowing), cmocka_unit_test(test_powers_of_two),
-        cmocka_unit_test(test_aligning),  cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_add),       cmocka_unit_test(test_mul),           cmocka_unit_test(test_align_up),
+        cmocka_unit_test(test_narrowing), cmocka_unit_test(test_powers_of_two), cmocka_unit_test(test_aligning),
+        cmocka_unit_test(test_pages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

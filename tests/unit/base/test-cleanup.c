@@ -136,10 +136,8 @@ static void test_free_and_fclose(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_released_in_reverse_order),
-        cmocka_unit_test(test_stolen_is_not_released),
-        cmocka_unit_test(test_fd_is_closed_at_the_end),
-        cmocka_unit_test(test_fd_close_keeps_errno),
+        cmocka_unit_test(test_released_in_reverse_order), cmocka_unit_test(test_stolen_is_not_released),
+        cmocka_unit_test(test_fd_is_closed_at_the_end),   cmocka_unit_test(test_fd_close_keeps_errno),
         cmocka_unit_test(test_free_and_fclose),
     };
 

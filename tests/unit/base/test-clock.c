@@ -84,10 +84,8 @@ static void test_condition(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward_only),
-        cmocka_unit_test(test_deadline_saturates),
-        cmocka_unit_test(test_what_is_left),
-        cmocka_unit_test(test_for_poll),
+        cmocka_unit_test(test_forward_only), cmocka_unit_test(test_deadline_saturates),
+        cmocka_unit_test(test_what_is_left), cmocka_unit_test(test_for_poll),
         cmocka_unit_test(test_condition),
     };
 

@@ -27,7 +27,7 @@ static int values(const struct list *head)
 {
     int forward = 0, backward = 0, factor = 1;
 
-    list_for_each_entry (item, (struct list *)head, struct item, link)
+    list_for_each_entry(item, (struct list *)head, struct item, link)
         forward = forward * 10 + item->value;
     for (const struct list *l = head->prev; l != head; l = l->prev) {
         backward += factor * container_of((struct list *)l, struct item, link)->value;
@@ -45,11 +45,11 @@ static void test_empty(void **state)
     assert_true(list_is_empty(&head));
     assert_null(list_first(&head));
     assert_null(list_pop(&head));
-    list_for_each (l, &head)
+    list_for_each(l, &head)
         rounds++;
-    list_for_each_entry (item, &head, struct item, link)
+    list_for_each_entry(item, &head, struct item, link)
         rounds++;
-    list_for_each_entry_safe (item, &head, struct item, link)
+    list_for_each_entry_safe(item, &head, struct item, link)
         rounds++;
     assert_int_equal(rounds, 0);
 }
@@ -106,7 +106,7 @@ static void test_loops_that_remove(void **state)
     items_init(items, 8);
     for (int i = 1; i < 8; i++)
         list_append(&head, &items[i].link);
-    list_for_each_entry_safe (item, &head, struct item, link) {
+    list_for_each_entry_safe(item, &head, struct item, link) {
         if (item->value % 2)
             list_remove(&item->link);
     }

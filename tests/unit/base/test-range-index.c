@@ -39,7 +39,7 @@ static unsigned n_chunks(void)
     return n;
 }
 
-/* ---- against an array ------------------------------------------------------------------------------------ */
+/* ---- against an array -------------------------------------------------------------------------------------------- */
 
 enum { CELLS = 2000 };
 
@@ -137,8 +137,8 @@ static void random_remove(unsigned i)
         assert_false(range_index_take(&range_index, base + i * unit, cells[i].n * unit, &entry, &entry));
         assert_false(range_index_take(&range_index, base + i * unit, cells[i].n * unit + 1, NULL, &entry));
     }
-    assert_int_equal(range_index_take(&range_index, base + i * unit, there ? cells[i].n * unit : 0, cells[i].value,
-                                      &entry), there);
+    assert_int_equal(
+        range_index_take(&range_index, base + i * unit, there ? cells[i].n * unit : 0, cells[i].value, &entry), there);
     if (!there)
         return;
     assert_entry(&entry, &cells[i]);
@@ -295,7 +295,7 @@ static void empty_ranges(void **state)
     assert_false(range_index_remove(&range_index, 100));
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* As much as the most that was in it takes, however often that changes and wherever it is. */
 static void memory_is_bounded(void **state)
@@ -319,12 +319,12 @@ static void memory_is_bounded(void **state)
         if (!round)
             n = n_chunks();
         assert_true(n_chunks() <= 1 + 2 * LIVE * (sizeof(struct range_node) + sizeof(struct range_leaf)) /
-                                        (RANGE_INDEX_CHUNK - sizeof(struct range_node)));
+                                          (RANGE_INDEX_CHUNK - sizeof(struct range_node)));
     }
     assert_true(n_chunks() <= n + 1);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 20, SLOTS = 64 };
 
@@ -441,7 +441,7 @@ static void threads_look_while_ranges_are_cut(void **state)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-/* ---- forks ----------------------------------------------------------------------------------------------- */
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
 
 /* The tree is whole: all in it follow each other, can be found, and be taken out; and it can be filled anew. */
 static void use_in_child(int channel, void *context)

@@ -86,9 +86,8 @@ static void test_overlaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_end),     cmocka_unit_test(test_in_bounds),
-        cmocka_unit_test(test_contains), cmocka_unit_test(test_encloses),
-        cmocka_unit_test(test_overlaps),
+        cmocka_unit_test(test_end),      cmocka_unit_test(test_in_bounds), cmocka_unit_test(test_contains),
+        cmocka_unit_test(test_encloses), cmocka_unit_test(test_overlaps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,10 +121,8 @@ static void test_before(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_ascending, empty_tree),
-        cmocka_unit_test_setup(test_descending, empty_tree),
-        cmocka_unit_test_setup(test_anywhere, empty_tree),
-        cmocka_unit_test_setup(test_twice, empty_tree),
+        cmocka_unit_test_setup(test_ascending, empty_tree), cmocka_unit_test_setup(test_descending, empty_tree),
+        cmocka_unit_test_setup(test_anywhere, empty_tree),  cmocka_unit_test_setup(test_twice, empty_tree),
         cmocka_unit_test_setup(test_before, empty_tree),
     };
 

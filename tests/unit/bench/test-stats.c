@@ -29,8 +29,8 @@ static void test_known_ranks(void **state)
 {
     static const struct {
         size_t n, low;
-    } table[] = {{6, 1},   {7, 1},   {8, 1},   {9, 2},   {11, 2},  {12, 3},  {15, 4},   {17, 5},
-                 {20, 6},  {25, 8},  {30, 10}, {40, 14}, {50, 18}, {70, 27}, {100, 40}, {1000, 469}};
+    } table[] = {{6, 1},  {7, 1},  {8, 1},   {9, 2},   {11, 2},  {12, 3},  {15, 4},   {17, 5},
+                 {20, 6}, {25, 8}, {30, 10}, {40, 14}, {50, 18}, {70, 27}, {100, 40}, {1000, 469}};
 
     for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
         struct stats_interval interval = interval_of_first(table[i].n);
@@ -180,12 +180,10 @@ static void test_visits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_ranks), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_too_few),     cmocka_unit_test(test_covers),
-        cmocka_unit_test(test_outliers),    cmocka_unit_test(test_even_and_odd),
-        cmocka_unit_test(test_quantiles),   cmocka_unit_test(test_narrow),
-        cmocka_unit_test(test_verdict),     cmocka_unit_test(test_resolution),
-        cmocka_unit_test(test_visits),
+        cmocka_unit_test(test_known_ranks), cmocka_unit_test(test_many),     cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_covers),      cmocka_unit_test(test_outliers), cmocka_unit_test(test_even_and_odd),
+        cmocka_unit_test(test_quantiles),   cmocka_unit_test(test_narrow),   cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_resolution),  cmocka_unit_test(test_visits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

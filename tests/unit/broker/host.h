@@ -16,7 +16,7 @@
 #include "work/work.h"
 
 #define HOST_WATCHED_MAX 1100
-#define HOST_POOL_BYTES (UINT64_C(64) << 20)
+#define HOST_POOL_BYTES  (UINT64_C(64) << 20)
 #define HOST_LARGE_BYTES (UINT64_C(512) << 20)
 
 struct host_event {
@@ -35,16 +35,16 @@ struct host {
     struct account_limits limits;
     struct broker_options options;
     uint64_t grace_ms;
-    uint32_t nodes; /* simulated ones; 0 = as the machine is */
-    bool no_commit;      /* what operations do is left without a commit */
-    uint64_t arena_base; /* 0 = the usual one */
+    uint32_t nodes;             /* simulated ones; 0 = as the machine is */
+    bool no_commit;             /* what operations do is left without a commit */
+    uint64_t arena_base;        /* 0 = the usual one */
     struct keeper_link *keeper; /* what the next start is given */
     struct inherited_fd *inherited;
     size_t n_inherited;
-    uint64_t pool_bytes; /* of each node */
-    bool pages_by_size;  /* of whoever does not name any; else base pages */
+    uint64_t pool_bytes;        /* of each node */
+    bool pages_by_size;         /* of whoever does not name any; else base pages */
     struct pool_capacity stock; /* of each pool; none by itself */
-    uint8_t secret[16]; /* of the latest session */
+    uint8_t secret[16];         /* of the latest session */
     bool due_set;
     uint64_t due; /* of broker_tick */
     struct {
@@ -82,13 +82,13 @@ struct account *host_account(uint64_t session);
 /* One turn of the loop, waiting at most so long for something to do. */
 void host_turn(int timeout_ms);
 /* Turns until the expression is true; false when it never is. */
-#define HOST_UNTIL(expression) \
-    __extension__({ \
-        int64_t host_end_ = wait_now_ms() + PATIENCE_MS; \
-        bool host_true_; \
+#define HOST_UNTIL(expression)                                            \
+    __extension__({                                                       \
+        int64_t host_end_ = wait_now_ms() + PATIENCE_MS;                  \
+        bool host_true_;                                                  \
         while (!(host_true_ = (expression)) && wait_now_ms() < host_end_) \
-            host_turn(5); \
-        host_true_; \
+            host_turn(5);                                                 \
+        host_true_;                                                       \
     })
 /* Turns until nothing is left to do. */
 void host_settle(void);
@@ -102,13 +102,13 @@ struct call {
 void call_init(struct call *call, uint64_t session);
 /* What the operation returned -> its status. */
 int call_finish(struct call *call, int r);
-#define CALL(session, operation, ...) \
-    __extension__({ \
-        static struct call call_; \
-        call_init(&call_, (session)); \
+#define CALL(session, operation, ...)                                           \
+    __extension__({                                                             \
+        static struct call call_;                                               \
+        call_init(&call_, (session));                                           \
         int call_r_ = call_finish(&call_, operation(&call_.op, ##__VA_ARGS__)); \
-        host_sentence = call_.op.problem.sentence; \
-        call_r_; \
+        host_sentence = call_.op.problem.sentence;                              \
+        call_r_;                                                                \
     })
 extern const char *host_sentence; /* of the last CALL */
 
@@ -133,5 +133,5 @@ int host_bind(uint64_t session, uint64_t buffer, const char *name, uint32_t poli
 int host_info(uint64_t session, uint64_t buffer, struct buffer_info *info);
 /* Faults that the broker's check finds; prints them. */
 uint32_t host_check(uint64_t admin);
-uint64_t host_used(void); /* of all pools */
+uint64_t host_used(void);  /* of all pools */
 uint64_t host_stock(void); /* likewise */

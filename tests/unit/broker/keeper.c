@@ -26,7 +26,7 @@ pid_t keeper_test;
 static char *mapped;
 #define MAPPED ((size_t)(64 * LEDGER_EXTENT_SIZE))
 
-/* ---- what is kept ---------------------------------------------------------------------------------------- */
+/* ---- what is kept ------------------------------------------------------------------------------------------------ */
 
 struct inherited_fd *kept_find(enum keeper_kind kind, uint64_t id)
 {
@@ -59,7 +59,7 @@ void generation_forget(void)
         kept_drop((enum keeper_kind)kept_things.fds[0].key.kind, kept_things.fds[0].key.id);
 }
 
-/* ---- a broker in a child --------------------------------------------------------------------------------- */
+/* ---- a broker in a child ----------------------------------------------------------------------------------------- */
 
 static void (*child_body_)(void);
 static int child_socket;
@@ -136,7 +136,7 @@ void generation_run(void (*body)(void))
         fail_msg("the broker in the child ended with wait status %x", (unsigned)status);
 }
 
-/* ---- the next one ---------------------------------------------------------------------------------------- */
+/* ---- the next one ------------------------------------------------------------------------------------------------ */
 
 void generation_adopt(void)
 {
@@ -154,7 +154,7 @@ void generation_finish(void)
     kept_things.n = 0;
 }
 
-/* ---- the ledger ------------------------------------------------------------------------------------------ */
+/* ---- the ledger -------------------------------------------------------------------------------------------------- */
 
 struct ledger_header *kept_header(void)
 {

@@ -20,7 +20,7 @@
 
 struct shared *shared;
 
-/* ---- what is done, step by step -------------------------------------------------------------------------- */
+/* ---- what is done, step by step ---------------------------------------------------------------------------------- */
 
 static void begin_session(void)
 {
@@ -146,13 +146,18 @@ static void end_session(void)
 }
 
 const struct step steps[] = {
-    {begin_session, false},   {alloc_small, false},      {alloc_by_worker, true}, {alloc_publishable, false},
-    {publish, true},          {move, false},             {bind_for_good, false}, {bind_for_an_hour, false},
-    {share, false},
-    {open_by_another, false}, {reserve, false},          {alloc_without_home, false}, {place, false},
-    {export, false},          {subscribe, false},        {adopt, false},         {release_named, false},
-    {end_another, false},     {unbind, false},           {destroy, false},       {release_placed, false},
-    {release_adopted, false}, {end_session, false},
+    {begin_session, false},  {alloc_small, false},
+    {alloc_by_worker, true}, {alloc_publishable, false},
+    {publish, true},         {move, false},
+    {bind_for_good, false},  {bind_for_an_hour, false},
+    {share, false},          {open_by_another, false},
+    {reserve, false},        {alloc_without_home, false},
+    {place, false},          {export, false},
+    {subscribe, false},      {adopt, false},
+    {release_named, false},  {end_another, false},
+    {unbind, false},         {destroy, false},
+    {release_placed, false}, {release_adopted, false},
+    {end_session, false},
 };
 
 const unsigned n_steps = sizeof(steps) / sizeof(*steps);

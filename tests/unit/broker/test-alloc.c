@@ -217,7 +217,7 @@ static void I9_placed_buffers_keep_their_range(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-/* ---- waiting for room ----------------------------------------------------------------------------------- */
+/* ---- waiting for room -------------------------------------------------------------------------------------------- */
 
 struct waiting {
     struct call call;
@@ -389,7 +389,7 @@ static void a_broker_that_stops_ends_what_is_pending(void **state)
     assert_int_not_equal(work.call.status, 0);
 }
 
-/* ---- faults --------------------------------------------------------------------------------------------- */
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
 
 static struct sys_calls faulty;
 static atomic_int fail_in; /* the how manieth call fails; workers make some of them */
@@ -498,7 +498,7 @@ static void faults_leave_nothing_behind(void **state)
     assert_int_equal(fd_count(), fds);
 }
 
-/* ---- an inode number that another buffer has ------------------------------------------------------------ */
+/* ---- an inode number that another buffer has --------------------------------------------------------------------- */
 
 static ino_t same_inode;
 static unsigned same_times;

@@ -48,7 +48,7 @@ static uint64_t session_with_cache(uintptr_t connection, struct session_memory *
     return result.session;
 }
 
-/* ---- who may have it besides ------------------------------------------------------------------------------ */
+/* ---- who may have it besides ------------------------------------------------------------------------------------- */
 
 /* Who let a descriptor out is gone; who brings it back says nothing of that, nor does who had it from there. */
 static void I4_what_came_back_by_a_descriptor_may_be_elsewhere(void **state)
@@ -124,7 +124,7 @@ static void I4_who_says_nothing_may_have_let_it_out(void **state)
     assert_ok(munmap(keepers, SESSION_MEMORY_SIZE));
 }
 
-/* ---- which one ------------------------------------------------------------------------------------------- */
+/* ---- which one --------------------------------------------------------------------------------------------------- */
 
 static struct sys_calls altered;
 static struct session_memory *client;
@@ -166,7 +166,7 @@ static void I4_what_is_taken_instead_ends_too(void **state)
     assert_ok(munmap(client, SESSION_MEMORY_SIZE));
 }
 
-/* ---- how many at once ------------------------------------------------------------------------------------ */
+/* ---- how many at once -------------------------------------------------------------------------------------------- */
 
 #define SESSIONS 8
 

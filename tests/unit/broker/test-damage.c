@@ -18,9 +18,9 @@
 #include "tests/unit/broker/keeper.h"
 #include "tests/unit/broker/steps.h"
 
-/* ---- damaged records --------------------------------------------------------------------------------------- */
+/* ---- damaged records --------------------------------------------------------------------------------------------- */
 
-#define FOREIGN (BUFFER_FOREIGN | BUFFER_NO_ADDRESS)
+#define FOREIGN            (BUFFER_FOREIGN | BUFFER_NO_ADDRESS)
 #define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)NULL)->field)
 
 static const struct {
@@ -147,7 +147,7 @@ static void a_wrong_number_of_a_watch_is_found_out_I4(void **state)
     generation_finish();
 }
 
-/* ---- wrong descriptors ------------------------------------------------------------------------------------- */
+/* ---- wrong descriptors ------------------------------------------------------------------------------------------- */
 
 static int other_memory(size_t size, int seals)
 {
@@ -303,7 +303,7 @@ static void wrong_descriptors_are_no_harm(void **state)
     }
 }
 
-/* ---- another ledger ----------------------------------------------------------------------------------------- */
+/* ---- another ledger ---------------------------------------------------------------------------------------------- */
 
 static void a_ledger_of_another_form_is_not_touched(void **state)
 {

@@ -40,7 +40,7 @@ static bool is_same_file(int a, int b)
     return !fstat(a, &x) && !fstat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* ---- what may be handed in --------------------------------------------------------------------------------- */
+/* ---- what may be handed in --------------------------------------------------------------------------------------- */
 
 static void descriptors_of_no_memory_are_refused(void **state)
 {
@@ -118,7 +118,7 @@ static void a_dma_buf_is_taken(void **state)
     assert_int_equal(host_release(session, buffer), 0);
 }
 
-/* ---- what it is ---------------------------------------------------------------------------------------------- */
+/* ---- what it is -------------------------------------------------------------------------------------------------- */
 
 static void imported_memory_is_charged_as_a_buffer_without_bytes_I5(void **state)
 {
@@ -230,7 +230,7 @@ static void what_is_done_to_memory_is_not_done_to_it(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-/* ---- how it ends ------------------------------------------------------------------------------------------ */
+/* ---- how it ends ------------------------------------------------------------------------------------------------- */
 
 /* A lease on it is given if nobody else has any of its descriptions. */
 static bool is_sole(int fd)

@@ -44,14 +44,14 @@ static bool fits(uint64_t id)
     return true;
 }
 
-#define ITEM(kind, id_member) \
+#define ITEM(kind, id_member)                                        \
     static bool on_##kind(void *userdata, const union list_row *row) \
-    { \
-        assert_ptr_equal(userdata, &page); \
-        if (!fits(row->kind.id_member)) \
-            return false; \
-        page.kind = row->kind; \
-        return true; \
+    {                                                                \
+        assert_ptr_equal(userdata, &page);                           \
+        if (!fits(row->kind.id_member))                              \
+            return false;                                            \
+        page.kind = row->kind;                                       \
+        return true;                                                 \
     }
 ITEM(buffer, id)
 ITEM(session, id)
@@ -78,18 +78,18 @@ static bool on_pool(void *userdata, const union list_row *row)
 }
 
 /* All pages of `at_most` items; how many there were. */
-#define LIST(session_id, kind, of_buffer, at_most, fn) \
-    __extension__({ \
-        struct list_args list_ = {.buffer = (of_buffer), .userdata = &page}; \
-        uint64_t next_ = 0; \
-        memset(&page, 0, sizeof(page)); \
-        page.most = (at_most); \
-        do { \
-            page.n = 0; \
-            list_.cursor = next_; \
+#define LIST(session_id, kind, of_buffer, at_most, fn)                                \
+    __extension__({                                                                   \
+        struct list_args list_ = {.buffer = (of_buffer), .userdata = &page};          \
+        uint64_t next_ = 0;                                                           \
+        memset(&page, 0, sizeof(page));                                               \
+        page.most = (at_most);                                                        \
+        do {                                                                          \
+            page.n = 0;                                                               \
+            list_.cursor = next_;                                                     \
             assert_int_equal(CALL(session_id, op_list, kind, &list_, &next_, fn), 0); \
-        } while (next_); \
-        page.total; \
+        } while (next_);                                                              \
+        page.total;                                                                   \
     })
 
 static void buffers_page(void **state)

@@ -27,7 +27,7 @@ static uint64_t sessions[SESSIONS], buffers[BUFFERS], reservations[SESSIONS];
 static uint8_t tokens[TOKENS][32];
 static int fds[FDS];
 static uint64_t seed;
-static unsigned spread; /* allocations that named several nodes */
+static unsigned spread;     /* allocations that named several nodes */
 static uint32_t first_node; /* the node that the next one names first */
 
 static uint32_t pick(uint32_t n)

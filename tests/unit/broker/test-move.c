@@ -99,7 +99,7 @@ static uint64_t alloc_on(uint64_t session, uint32_t node, uint64_t size)
     return alloc_as(session, &args, size);
 }
 
-/* ---- what becomes of the charge ------------------------------------------------------------------------------ */
+/* ---- what becomes of the charge ---------------------------------------------------------------------------------- */
 
 static void the_charge_goes_along(void **state)
 {
@@ -156,7 +156,7 @@ static void a_node_without_room_gets_nothing(void **state)
     assert_on(session, buffer, 1, SIZE);
 }
 
-/* ---- waiting for room ----------------------------------------------------------------------------------------- */
+/* ---- waiting for room -------------------------------------------------------------------------------------------- */
 
 static struct call moving;
 
@@ -256,7 +256,7 @@ static void a_move_that_waits_for_reclaimed_memory_can_be_cancelled(void **state
     assert_int_equal(host_check(other), 0);
 }
 
-/* ---- who may, and what ---------------------------------------------------------------------------------------- */
+/* ---- who may, and what ------------------------------------------------------------------------------------------- */
 
 static void not_everybody_may_and_not_everything_can(void **state)
 {
@@ -276,7 +276,7 @@ static void not_everybody_may_and_not_everything_can(void **state)
     assert_int_equal(CALL(session, op_move, buffer, 1), STATUS_STALE);
 }
 
-/* ---- with pages ----------------------------------------------------------------------------------------------- */
+/* ---- with pages -------------------------------------------------------------------------------------------------- */
 
 static void pages_and_charge_go_together(void **state)
 {
@@ -355,7 +355,7 @@ static void what_cannot_come_back_is_not_verified(void **state)
     assert_on(session, buffer, 0, SIZE);
 }
 
-/* ---- meanwhile ------------------------------------------------------------------------------------------------- */
+/* ---- meanwhile --------------------------------------------------------------------------------------------------- */
 
 static void both_places_are_charged_meanwhile(void **state)
 {

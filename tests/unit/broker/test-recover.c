@@ -31,7 +31,7 @@ static void do_nothing(void)
     host_settle();
 }
 
-/* ---- whole ------------------------------------------------------------------------------------------------ */
+/* ---- whole ------------------------------------------------------------------------------------------------------- */
 
 static void all_of_it_is_there_after_each_step_I5(void **state)
 {
@@ -106,7 +106,7 @@ static void each_thing_is_what_it_was(void **state)
     generation_finish();
 }
 
-/* ---- on its way ---------------------------------------------------------------------------------------------- */
+/* ---- on its way -------------------------------------------------------------------------------------------------- */
 
 static void for_ever(unsigned moves)
 {
@@ -158,7 +158,7 @@ static void what_was_on_its_way_is_charged_where_it_was_I5(void **state)
     generation_finish();
 }
 
-/* ---- on its way back ----------------------------------------------------------------------------------------- */
+/* ---- on its way back --------------------------------------------------------------------------------------------- */
 
 #define LARGE_BYTES (UINT64_C(256) << 20)
 #define SLICE_BYTES (UINT64_C(64) << 20)
@@ -245,7 +245,7 @@ static void so_does_what_lies_on_several_nodes_I4_I5(void **state)
     give_back_over_a_death(LARGE_BYTES);
 }
 
-/* ---- another configuration --------------------------------------------------------------------------------- */
+/* ---- another configuration --------------------------------------------------------------------------------------- */
 
 static void buffers_outlive_their_pool_in_the_configuration(void **state)
 {
@@ -296,7 +296,7 @@ static void an_arena_with_addresses_in_it_stays(void **state)
     generation_finish();
 }
 
-/* ---- no keeper any more ------------------------------------------------------------------------------------ */
+/* ---- no keeper any more ------------------------------------------------------------------------------------------ */
 
 /* The next broker does it: this one, which ends at once, gives no answer that would be an error. */
 static void nothing_begins_that_a_crash_would_lose(void **state)
@@ -322,7 +322,7 @@ static void nothing_begins_that_a_crash_would_lose(void **state)
     host.keeper = keeper_link_free(host.keeper);
 }
 
-/* ---- buffers ahead, which brokers made once ---------------------------------------------------------------- */
+/* ---- buffers ahead, which brokers made once ---------------------------------------------------------------------- */
 
 #define AHEAD_SIZE UINT64_C(65536)
 

@@ -13,9 +13,9 @@
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
 
-#define HALF (HOST_POOL_BYTES / 2)
+#define HALF    (HOST_POOL_BYTES / 2)
 #define QUARTER (HOST_POOL_BYTES / 4)
-#define PAGE page_bytes()
+#define PAGE    page_bytes()
 
 struct waiting {
     struct call call;
@@ -75,7 +75,7 @@ static void set_limit(bool of_session, enum account_slot slot, uint64_t limit)
     broker_set_limits(host.broker, &host.limits);
 }
 
-/* ---- it does ------------------------------------------------------------------------------------------------ */
+/* ---- it does ----------------------------------------------------------------------------------------------------- */
 
 static void reclaimed_memory_is_waited_for_and_counts_as_available(void **state)
 {
@@ -166,7 +166,7 @@ static void a_short_alloc_passes_longer_waiters_of_its_session(void **state)
     assert_true(HOST_UNTIL(patient.call.ended && behind.call.ended));
 }
 
-/* ---- it does not -------------------------------------------------------------------------------------------- */
+/* ---- it does not ------------------------------------------------------------------------------------------------- */
 
 static void an_alloc_larger_than_what_is_reclaimed_is_refused_at_once(void **state)
 {

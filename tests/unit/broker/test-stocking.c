@@ -113,7 +113,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- there -------------------------------------------------------------------------------------------------- */
+/* ---- there ------------------------------------------------------------------------------------------------------- */
 
 static void a_repeated_size_is_allocated_from_stock(void **state)
 {
@@ -301,8 +301,7 @@ static void I5_who_waits_for_the_rest_of_his_batch_pays_for_all(void **state)
     broker_set_limits(host.broker, &host.limits);
     begin_large_batch(&call, session, &opened);
     assert_int_equal(account_used(host_account(session), ACCOUNT_BUFFERS), MEMORYD_BATCH_MAX);
-    assert_int_equal(account_used(host_account(session), ACCOUNT_BYTES),
-                     MEMORYD_BATCH_MAX * SIZE);
+    assert_int_equal(account_used(host_account(session), ACCOUNT_BYTES), MEMORYD_BATCH_MAX * SIZE);
     assert_int_equal(host_alloc(session, SIZE, 0, &id), STATUS_LIMIT);
     assert_int_equal(call_finish(&call, OP_PENDING), 0);
     assert_int_equal(opened.n, MEMORYD_BATCH_MAX);
@@ -440,7 +439,7 @@ static void whoever_takes_it_pays(void **state)
     assert_int_equal(made, 0);
 }
 
-/* ---- in nobody's way ---------------------------------------------------------------------------------------- */
+/* ---- in nobody's way --------------------------------------------------------------------------------------------- */
 
 static void the_last_byte_is_had(void **state)
 {
@@ -497,7 +496,7 @@ static void stock_is_drained_before_an_alloc_is_refused(void **state)
 }
 
 /* And with a batch that has some of it. */
-/* ---- and where ---------------------------------------------------------------------------------------------- */
+/* ---- and where --------------------------------------------------------------------------------------------------- */
 
 /* For a caller on this node; where it is. */
 static uint32_t take_near(uint64_t session, uint32_t node, uint64_t size, uint64_t *ret)
@@ -569,7 +568,7 @@ static void stock_is_drained_before_an_alloc_goes_to_another_node(void **state)
     }
 }
 
-/* ---- and refused -------------------------------------------------------------------------------------------- */
+/* ---- and refused ------------------------------------------------------------------------------------------------- */
 
 static void stock_is_drained_before_a_batch_is_refused(void **state)
 {
@@ -609,7 +608,7 @@ static void stock_is_drained_when_the_machine_is_short_of_memory(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
-/* ---- after a broker's death ----------------------------------------------------------------------------------- */
+/* ---- after a broker's death -------------------------------------------------------------------------------------- */
 
 static int generations_setup(void **state)
 {
@@ -756,9 +755,9 @@ static void have_patient_workers(void)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-#define TEST_LITTLE(function) cmocka_unit_test_setup_teardown(function, setup_little, teardown)
-#define TEST_NODES(function) cmocka_unit_test_setup_teardown(function, setup_nodes, teardown)
+#define TEST(function)             cmocka_unit_test_setup_teardown(function, setup, teardown)
+#define TEST_LITTLE(function)      cmocka_unit_test_setup_teardown(function, setup_little, teardown)
+#define TEST_NODES(function)       cmocka_unit_test_setup_teardown(function, setup_nodes, teardown)
 #define TEST_OVER_DEATHS(function) cmocka_unit_test_setup_teardown(function, generations_setup, steps_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_repeated_size_is_allocated_from_stock),

@@ -42,7 +42,9 @@ static int teardown(void **state)
     return 0;
 }
 
+/* clang-format off */
 #define ONE(c) {.timer = TIMER_INIT(fire), .name = (c)}
+/* clang-format on */
 
 static void in_order_of_time(void **state)
 {

@@ -202,7 +202,7 @@ static void its_session_may_end_meanwhile(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
-/* ---- a broker that dies --------------------------------------------------------------------------------- */
+/* ---- a broker that dies ------------------------------------------------------------------------------------------ */
 
 /* Two that are over, the second with a descriptor outside, and some of their tokens are gone. */
 static void begin_to_end(void)

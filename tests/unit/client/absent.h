@@ -19,8 +19,8 @@ extern struct world {
     int listening;
     int broker; /* our end of the present connection */
     struct channel *channel;
-    unsigned lost, resumed; /* how often the owner was told; atomic */
-    unsigned fds;           /* when the world began */
+    unsigned lost, resumed;       /* how often the owner was told; atomic */
+    unsigned fds;                 /* when the world began */
     struct release_log *releases; /* what the broker sees of the session's, or NULL */
     int log;                      /* and its descriptor of it, or -1 */
 } w;

@@ -79,8 +79,8 @@ static void send_message(int socket, enum method method, uint64_t sequence, unsi
     fake_send(socket, packet, MEMORYD_HEADER_SIZE + n, fds, n_fds);
 }
 
-void fake_reply(int socket, enum method method, uint64_t sequence, const ProtobufCMessage *message,
-                const int *fds, unsigned n_fds)
+void fake_reply(int socket, enum method method, uint64_t sequence, const ProtobufCMessage *message, const int *fds,
+                unsigned n_fds)
 {
     send_message(socket, method, sequence, 0, message, fds, n_fds);
 }

@@ -23,8 +23,8 @@ bool fake_receive(int socket, struct fake_request *request);
 void fake_request_deinit(struct fake_request *request);
 
 /* A reply; `message` NULL is an empty one. With status not 0 it is a Problem with that sentence. */
-void fake_reply(int socket, enum method method, uint64_t sequence, const ProtobufCMessage *message,
-                const int *fds, unsigned n_fds);
+void fake_reply(int socket, enum method method, uint64_t sequence, const ProtobufCMessage *message, const int *fds,
+                unsigned n_fds);
 void fake_refuse(int socket, enum method method, uint64_t sequence, unsigned status, const char *sentence);
 
 /* Answers HELLO with a session of this number. */

@@ -82,7 +82,7 @@ static uint64_t receive_plain(struct world *w, enum method method)
     return expect_plain(w->broker, method);
 }
 
-/* ---- tests ---- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void replies_may_come_in_any_order(void **state)
 {
@@ -447,10 +447,10 @@ static void events_arrive_beside_replies_and_alone(void **state)
     assert_false(channel_is_broken(w->channel));
 }
 
-/* ---- many threads ---- */
+/* ---- many threads ------------------------------------------------------------------------------------------------ */
 
 #define THREADS 8
-#define CALLS 500
+#define CALLS   500
 
 static void *call_many(void *data)
 {

@@ -21,7 +21,7 @@
 #include "tests/unit/client/caller.h"
 #include "tests/unit/client/fake.h"
 
-/* ---- what has no reply ------------------------------------------------------------------------------------------ */
+/* ---- what has no reply ------------------------------------------------------------------------------------------- */
 
 static void same_request(const struct fake_request *a, const struct fake_request *b)
 {
@@ -184,7 +184,7 @@ static void the_descriptors_of_an_import_are_sent_again(void **state)
     assert_int_equal(c.id, 9);
 }
 
-/* ---- where the caller is ---------------------------------------------------------------------------------------- */
+/* ---- where the caller is ----------------------------------------------------------------------------------------- */
 
 /* What the broker of now is told of the caller's node. */
 static uint32_t node_that_is_told(void)
@@ -233,7 +233,7 @@ static void the_callers_node_is_told_where_there_are_several(void **state)
     assert_int_equal(node_that_is_told(), 0);
 }
 
-/* ---- who gave up ------------------------------------------------------------------------------------------------ */
+/* ---- who gave up ------------------------------------------------------------------------------------------------- */
 
 /* Time enough to lose the connection and to begin another one, on a busy machine too; then it is over. */
 #define LONG_MS (40 * QUIET_MS)
@@ -351,7 +351,7 @@ static void giving_back_does_not_wait_for_a_broker_that_is_away(void **state)
     assert_int_equal(caller_finish(&unsent), 0);
 }
 
-/* ---- what cannot go on ------------------------------------------------------------------------------------------ */
+/* ---- what cannot go on ------------------------------------------------------------------------------------------- */
 
 static void a_session_that_is_not_known_any_more_ends_every_call(void **state)
 {
@@ -516,8 +516,7 @@ int main(void)
         TEST(another_version_fails_with_the_brokers_sentence),
         TEST(nonsense_costs_the_calls_but_not_the_session),
         TEST(nonsense_at_hello_costs_the_calls_but_not_the_session),
-        cmocka_unit_test_setup_teardown(an_old_broker_is_asked_again_only_what_is_harmless, setup_old_broker,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(an_old_broker_is_asked_again_only_what_is_harmless, setup_old_broker, teardown),
         TEST(a_channel_that_is_broken_while_it_reconnects_lets_all_go),
     };
 

@@ -264,7 +264,7 @@ static void a_request_of_a_session_that_is_gone_is_tried_again_if_it_is_harmless
     hang_up();
 }
 
-/* ---- tokens that come with buffers ---- */
+/* ---- tokens that come with buffers ------------------------------------------------------------------------------- */
 
 static struct memclient_buffer *made;
 static struct memclient_token token;

@@ -148,7 +148,7 @@ static void it_agrees_with_a_model_whatever_is_done(void **state)
     clear(&space);
 }
 
-/* ---- mappings that overlap ------------------------------------------------------------------------------- */
+/* ---- mappings that overlap --------------------------------------------------------------------------------------- */
 
 #define LIVE 40
 

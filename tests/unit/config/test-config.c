@@ -343,8 +343,8 @@ static void a_key_that_differs_is_named(void **state)
         n++;
     assert_int_equal(n, sizeof(others) / sizeof(others[0]));
     for (size_t i = 0; i < n; i++) {
-        struct config *before = with(others[i].section, others[i].key,
-                                     strcmp(others[i].key, "nodes") != 0 ? NULL : "0");
+        struct config *before =
+            with(others[i].section, others[i].key, strcmp(others[i].key, "nodes") != 0 ? NULL : "0");
         struct config *now = with(others[i].section, others[i].key, others[i].value);
         char wanted[128];
         char text[256] = "";

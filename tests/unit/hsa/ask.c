@@ -89,7 +89,11 @@ void ask_all(ask_function *ask, uint64_t handle, const struct attribute *rows, s
     static const struct {
         uint32_t from;
         uint32_t to;
-    } ranges[] = {{0, 0x400}, {0x2ff0, 0x3020}, {0x9fff, 0xa220}, {0x7ffffff0, 0x7fffffff}, {0x80000000, 0x80000010},
+    } ranges[] = {{0, 0x400},
+                  {0x2ff0, 0x3020},
+                  {0x9fff, 0xa220},
+                  {0x7ffffff0, 0x7fffffff},
+                  {0x80000000, 0x80000010},
                   {0xfffffff0, 0xffffffff}};
 
     for (size_t i = 0; i < n; i++)

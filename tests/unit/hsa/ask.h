@@ -31,7 +31,9 @@ struct attribute {
     size_t size;
     uint64_t number; /* that it is; of values of more than 8 bytes, the byte that all of them are */
 };
+/* clang-format off */
 #define ATTRIBUTE(name, type, number) {name, #name, sizeof(type), number}
+/* clang-format on */
 
 /* One answer, of this size exactly; it is put into value, if that is not NULL. */
 void ask_exactly(ask_function *ask, uint64_t handle, uint32_t attribute, size_t size, void *value);

@@ -26,7 +26,7 @@ extern hsa_amd_memory_pool_t pools[AGENTS][POOLS];
 extern hsa_region_t regions[AGENTS][POOLS];
 
 #define assert_status(call, wanted) hsa_assert_status((call), (hsa_status_t)(wanted), #call, __FILE__, __LINE__)
-#define assert_success(call) assert_status(call, HSA_STATUS_SUCCESS)
+#define assert_success(call)        assert_status(call, HSA_STATUS_SUCCESS)
 
 void hsa_assert_status(hsa_status_t got, hsa_status_t wanted, const char *call, const char *file, int line);
 

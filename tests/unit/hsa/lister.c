@@ -13,16 +13,16 @@
 
 #define CHECK(call) check((call), #call)
 
-#define ASK(type, get_info, of, attribute)                      \
-    __extension__({                                             \
-        type value_;                                            \
+#define ASK(type, get_info, of, attribute)                       \
+    __extension__({                                              \
+        type value_;                                             \
         check(get_info((of), (attribute), &value_), #attribute); \
-        value_;                                                 \
+        value_;                                                  \
     })
 #define AGENT(type, attribute) ASK(type, hsa_agent_get_info, agent, HSA_AGENT_INFO_##attribute)
 #define AMD_AGENT(type, attribute) \
     ASK(type, hsa_agent_get_info, agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_##attribute)
-#define POOL(type, attribute) ASK(type, hsa_amd_memory_pool_get_info, pool, HSA_AMD_MEMORY_POOL_INFO_##attribute)
+#define POOL(type, attribute)  ASK(type, hsa_amd_memory_pool_get_info, pool, HSA_AMD_MEMORY_POOL_INFO_##attribute)
 #define CACHE(type, attribute) ASK(type, hsa_cache_get_info, cache, HSA_CACHE_INFO_##attribute)
 
 static hsa_agent_t all[64];

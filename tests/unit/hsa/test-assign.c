@@ -11,9 +11,9 @@
 
 #include "tests/support/child.h"
 
-#define RO HSA_ACCESS_PERMISSION_RO
-#define WO HSA_ACCESS_PERMISSION_WO
-#define RW HSA_ACCESS_PERMISSION_RW
+#define RO         HSA_ACCESS_PERMISSION_RO
+#define WO         HSA_ACCESS_PERMISSION_WO
+#define RW         HSA_ACCESS_PERMISSION_RW
 #define NODE_BYTES (64 * MIB)
 
 static char *allocate(unsigned agent, int kind, size_t size)
@@ -74,7 +74,7 @@ static bool can(child_body *body, void *ptr)
     return !signal;
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 /* hsa_memory_assign_agent: INVALID_ARGUMENT "ptr is NULL, or access is not a valid access value". */
 static void test_invalid_argument(void **state)
@@ -140,7 +140,7 @@ static void test_fine_grained(void **state)
     assert_success(hsa_memory_deregister(ours, sizeof(ours)));
 }
 
-/* ---- coarse-grained -------------------------------------------------------------------------------------- */
+/* ---- coarse-grained ---------------------------------------------------------------------------------------------- */
 
 /* hsa_memory_assign_agent, agent: "becomes the owner of the buffer"; "change the physical location"; "The virtual
  * location (address) of the passed buffer is never modified"; "The size of the buffer affected by the ownership change
@@ -259,7 +259,7 @@ static void test_copy(void **state)
     assert_success(hsa_memory_free(b));
 }
 
-/* ---- others ---------------------------------------------------------------------------------------------- */
+/* ---- others ------------------------------------------------------------------------------------------------------ */
 
 struct shared {
     hsa_amd_ipc_memory_t handle;

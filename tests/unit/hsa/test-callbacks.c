@@ -100,7 +100,7 @@ static void test_deregister(void **state)
     assert_status(hsa_amd_deregister_deallocation_callback(ptr, second), HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
-/* ---- what a callback may do ------------------------------------------------------------------------------ */
+/* ---- what a callback may do -------------------------------------------------------------------------------------- */
 
 static void free_again(void *ptr, void *data)
 {

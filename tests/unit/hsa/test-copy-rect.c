@@ -83,15 +83,20 @@ static void boxes_are_checked(void **state)
     hsa_dim3_t *const offsets[] = {&box.dst_offset, &box.src_offset};
 
     assert_status(hsa_amd_memory_async_copy_rect(NULL, &box.dst_offset, &box.src, &box.src_offset, &box.range,
-                                                 agents[0], box.dir, 0, NULL, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                                 agents[0], box.dir, 0, NULL, done),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_async_copy_rect(&box.dst, NULL, &box.src, &box.src_offset, &box.range, agents[0],
-                                                 box.dir, 0, NULL, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                                 box.dir, 0, NULL, done),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_async_copy_rect(&box.dst, &box.dst_offset, NULL, &box.src_offset, &box.range,
-                                                 agents[0], box.dir, 0, NULL, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                                 agents[0], box.dir, 0, NULL, done),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_async_copy_rect(&box.dst, &box.dst_offset, &box.src, NULL, &box.range, agents[0],
-                                                 box.dir, 0, NULL, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                                 box.dir, 0, NULL, done),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_async_copy_rect(&box.dst, &box.dst_offset, &box.src, &box.src_offset, NULL, agents[0],
-                                                 box.dir, 0, NULL, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                                 box.dir, 0, NULL, done),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(copy(&box, 1, NULL, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(copy(&box, 0, &done, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(copy(&box, 1, &bad, done), HSA_STATUS_ERROR_INVALID_SIGNAL);
@@ -245,7 +250,7 @@ static void boxes_wait_and_fail(void **state)
     assert_success(hsa_signal_destroy(done));
 }
 
-/* ---- engines --------------------------------------------------------------------------------------------- */
+/* ---- engines ----------------------------------------------------------------------------------------------------- */
 
 static hsa_status_t copy_on(uint32_t engine, hsa_signal_t done)
 {
@@ -264,15 +269,20 @@ static void on_engine(void **state)
     assert_status(copy_on(0, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(copy_on(HSA_AMD_SDMA_ENGINE_0 | HSA_AMD_SDMA_ENGINE_4, done), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_async_copy_on_engine(NULL, agents[0], from, agents[0], SIZE, 0, NULL, done,
-                                                      HSA_AMD_SDMA_ENGINE_0, false), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                                      HSA_AMD_SDMA_ENGINE_0, false),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_async_copy_on_engine(to, agents[0], NULL, agents[0], SIZE, 0, NULL, done,
-                                                      HSA_AMD_SDMA_ENGINE_0, false), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                                      HSA_AMD_SDMA_ENGINE_0, false),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_async_copy_on_engine(to, agents[0], from, agents[0], SIZE, 1, NULL, done,
-                                                      HSA_AMD_SDMA_ENGINE_0, false), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                                      HSA_AMD_SDMA_ENGINE_0, false),
+                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_memory_async_copy_on_engine(to, bad, from, agents[0], SIZE, 0, NULL, done,
-                                                      HSA_AMD_SDMA_ENGINE_0, false), HSA_STATUS_ERROR_INVALID_AGENT);
+                                                      HSA_AMD_SDMA_ENGINE_0, false),
+                  HSA_STATUS_ERROR_INVALID_AGENT);
     assert_status(hsa_amd_memory_async_copy_on_engine(to, agents[0], from, bad, SIZE, 0, NULL, done,
-                                                      HSA_AMD_SDMA_ENGINE_0, false), HSA_STATUS_ERROR_INVALID_AGENT);
+                                                      HSA_AMD_SDMA_ENGINE_0, false),
+                  HSA_STATUS_ERROR_INVALID_AGENT);
     assert_status(copy_on(1, (hsa_signal_t){0}), HSA_STATUS_ERROR_INVALID_SIGNAL);
     assert_int_equal(hsa_signal_load_relaxed(done), 1);
     for (uint32_t engine = HSA_AMD_SDMA_ENGINE_0; engine <= HSA_AMD_SDMA_ENGINE_15; engine <<= 1) {
@@ -319,7 +329,7 @@ static void engines(void **state)
     }
 }
 
-/* ---- times ----------------------------------------------------------------------------------------------- */
+/* ---- times ------------------------------------------------------------------------------------------------------- */
 
 /* hsa_amd_profiling_async_copy_enable: enable; hsa_amd_profiling_get_async_copy_time: signal, time: when the copy was
  * made, of one that was timed: HSA_STATUS_SUCCESS, HSA_STATUS_ERROR, HSA_STATUS_ERROR_INVALID_ARGUMENT,

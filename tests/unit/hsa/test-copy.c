@@ -151,7 +151,7 @@ static void test_copy_mappings(void **state)
     assert_success(hsa_amd_vmem_address_free(va, 3 * size));
 }
 
-/* ---- hsa_amd_memory_fill --------------------------------------------------------------------------------- */
+/* ---- hsa_amd_memory_fill ----------------------------------------------------------------------------------------- */
 
 static void check_fill(size_t at, size_t count)
 {
@@ -201,7 +201,7 @@ static void test_fill_errors(void **state)
     assert_success(hsa_memory_free(small));
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static void *copy_part(void *part)
 {
@@ -229,14 +229,10 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_copy_offsets),
-        cmocka_unit_test(test_copy_arguments),
-        cmocka_unit_test(test_copy_host_memory),
-        cmocka_unit_test(test_copy_mappings),
-        cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_fill_errors),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_copy),           cmocka_unit_test(test_copy_offsets),
+        cmocka_unit_test(test_copy_arguments), cmocka_unit_test(test_copy_host_memory),
+        cmocka_unit_test(test_copy_mappings),  cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_fill_errors),    cmocka_unit_test(test_threads),
     };
 
     return test_run(tests, setup, teardown);

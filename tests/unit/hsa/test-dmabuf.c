@@ -30,8 +30,8 @@ static void refuses_at(const void *ptr, size_t size, hsa_status_t status, int li
     uint64_t offset = 77;
     int fd = -7;
 
-    hsa_assert_status(hsa_amd_portable_export_dmabuf(ptr, size, &fd, &offset), status,
-                      "hsa_amd_portable_export_dmabuf", __FILE__, line);
+    hsa_assert_status(hsa_amd_portable_export_dmabuf(ptr, size, &fd, &offset), status, "hsa_amd_portable_export_dmabuf",
+                      __FILE__, line);
     hsa_assert_status(hsa_amd_portable_export_dmabuf_v2(ptr, size, &fd, &offset, HSA_AMD_DMABUF_MAPPING_TYPE_PCIE),
                       status, "hsa_amd_portable_export_dmabuf_v2", __FILE__, line);
     assert_int_equal(fd, -7);

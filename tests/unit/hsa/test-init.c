@@ -12,7 +12,7 @@
 #include "tests/support/wait.h"
 #include "tests/unit/hsa/ask.h"
 
-#define THREADS 1000
+#define THREADS         1000
 #define NOT_INITIALIZED HSA_STATUS_ERROR_NOT_INITIALIZED
 
 static hsa_status_t visit_agent(hsa_agent_t agent, void *data)
@@ -57,7 +57,7 @@ static void no_profile(void **state)
     unsetenv("MEMORYD_HSA_PROFILE");
 }
 
-/* ---- counting -------------------------------------------------------------------------------------------- */
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 /* hsa_init counts up, hsa_shut_down down; at 0 it is HSA_STATUS_ERROR_NOT_INITIALIZED, however often. */
 static void counts(void **state)
@@ -98,9 +98,9 @@ static void every_query_needs_init(void **state)
     assert_status(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE, value),
                   NOT_INITIALIZED);
     assert_status(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_SIZE, NULL), NOT_INITIALIZED);
-    assert_status(hsa_amd_agent_memory_pool_get_info(agents[0], pools[0][FINE], HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS,
-                                                     value),
-                  NOT_INITIALIZED);
+    assert_status(
+        hsa_amd_agent_memory_pool_get_info(agents[0], pools[0][FINE], HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, value),
+        NOT_INITIALIZED);
     assert_status(hsa_agent_iterate_caches(agents[0], visit_cache, &v), NOT_INITIALIZED);
     assert_status(hsa_cache_get_info((hsa_cache_t){1}, HSA_CACHE_INFO_LEVEL, value), NOT_INITIALIZED);
     assert_status(hsa_agent_iterate_isas(agents[0], visit_isa, &v), NOT_INITIALIZED);
@@ -146,7 +146,7 @@ static void shut_down_frees_virtual_memory(void **state)
     assert_status(hsa_amd_vmem_handle_release(handle), HSA_STATUS_ERROR_INVALID_ALLOCATION);
 }
 
-/* ---- racing ---------------------------------------------------------------------------------------------- */
+/* ---- racing ------------------------------------------------------------------------------------------------------ */
 
 static pthread_barrier_t barrier;
 static unsigned successes, refusals, faults; /* atomic */
@@ -275,7 +275,7 @@ static void shut_down_ends_while_others_query(void **state)
     assert_int_equal(faults, 0);
 }
 
-/* ---- in callbacks ---------------------------------------------------------------------------------------- */
+/* ---- in callbacks ------------------------------------------------------------------------------------------------ */
 
 /* Stops, starts, and asks. */
 static hsa_status_t do_everything(void)
@@ -333,7 +333,7 @@ static void callbacks_may_call(void **state)
     assert_success(hsa_agent_iterate_caches(agents[0], from_cache, &v));
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------ */
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
 
 static void child_begins_anew(int channel, void *context)
 {
@@ -413,7 +413,7 @@ static void forks_amid_threads(void **state)
     assert_success(hsa_init());
 }
 
-/* ---- the broker ------------------------------------------------------------------------------------------ */
+/* ---- the broker -------------------------------------------------------------------------------------------------- */
 
 /* The broker is killed and comes back: the runtime stays up, and everything goes on. */
 static void broker_is_killed(void **state)

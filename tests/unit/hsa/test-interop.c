@@ -80,8 +80,8 @@ static void maps_descriptors(void **state)
     int fd = make_descriptor(&memory);
 
     memcpy(memory, "interop", sizeof("interop"));
-    assert_success(hsa_amd_interop_map_buffer(AGENTS, agents, fd, 0, &size, (void **)&first, &metadata_size,
-                                              &metadata));
+    assert_success(
+        hsa_amd_interop_map_buffer(AGENTS, agents, fd, 0, &size, (void **)&first, &metadata_size, &metadata));
     assert_int_equal(size, SIZE);
     assert_int_equal(metadata_size, 0);
     assert_null(metadata);

@@ -53,7 +53,7 @@ static hsa_status_t attach(const struct note *note, char **mapped)
     return hsa_amd_ipc_memory_attach(&note->handle, SIZE, 0, NULL, (void **)mapped);
 }
 
-/* ---- children -------------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 static hsa_status_t take_fine(hsa_amd_memory_pool_t pool, void *data)
 {
@@ -110,7 +110,7 @@ static void import(int channel, void *context)
     CHECK(hsa_amd_ipc_memory_detach(seen.address) == HSA_STATUS_SUCCESS);
 }
 
-/* ---- two and three processes ----------------------------------------------------------------------------- */
+/* ---- two and three processes ------------------------------------------------------------------------------------- */
 
 /* At the address that it has in the other process, in both of them, and the handle is the same there. */
 static void attach_at_home(void **state)
@@ -277,7 +277,7 @@ static void importer_is_killed(void **state)
     assert_status(attach(&note, &mapped), HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
-/* ---- exec ------------------------------------------------------------------------------------------------ */
+/* ---- exec -------------------------------------------------------------------------------------------------------- */
 
 /* The program's other half: 0 if all is as it should be. */
 static int executed(const char *text, const char *address)
@@ -325,7 +325,7 @@ static void attach_in_another_program(void **state)
     assert_success(hsa_memory_free(note.address));
 }
 
-/* ---- the broker, and leaks ------------------------------------------------------------------------------- */
+/* ---- the broker, and leaks --------------------------------------------------------------------------------------- */
 
 /* A handle outlives a broker that is killed. */
 static void broker_is_killed(void **state)

@@ -107,7 +107,7 @@ static void attach_in_the_same_process(void **state)
     assert_success(hsa_signal_destroy(signal));
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
 static hsa_signal_t attach_in_child(const void *handle)
 {
@@ -142,8 +142,9 @@ static void two_processes(void **state)
     child_start(&child, answer, &handle);
     for (int i = 1; i < 1000; i += 2) {
         hsa_signal_store_screlease(signal, i);
-        assert_int_equal(hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_EQ, i + 1, UINT64_MAX,
-                                                   HSA_WAIT_STATE_BLOCKED), i + 1);
+        assert_int_equal(
+            hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_EQ, i + 1, UINT64_MAX, HSA_WAIT_STATE_BLOCKED),
+            i + 1);
     }
     child_finish(&child);
     assert_success(hsa_signal_destroy(signal));

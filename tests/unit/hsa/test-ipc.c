@@ -43,7 +43,7 @@ static struct memclient_token as_token(const hsa_amd_ipc_memory_t *handle)
     return token;
 }
 
-/* ---- hsa_amd_ipc_memory_create --------------------------------------------------------------------------- */
+/* ---- hsa_amd_ipc_memory_create ----------------------------------------------------------------------------------- */
 
 #define refuses_create(ptr, len) hsa_refuses_create(ptr, len, __LINE__)
 
@@ -173,7 +173,7 @@ static void one_handle_for_all_threads(void **state)
     }
 }
 
-/* ---- hsa_amd_ipc_memory_attach --------------------------------------------------------------------------- */
+/* ---- hsa_amd_ipc_memory_attach ----------------------------------------------------------------------------------- */
 
 #define refuses_attach(handle, len, n, list, status) hsa_refuses_attach(handle, len, n, list, status, __LINE__)
 
@@ -354,7 +354,7 @@ static void stale_handles_are_refused(void **state)
     refuses_attach(&next, SIZE, 0, NULL, HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
-/* ---- with the native API --------------------------------------------------------------------------------- */
+/* ---- with the native API ----------------------------------------------------------------------------------------- */
 
 /* The bytes are a token: it can be opened and revoked. */
 static void a_handle_is_a_token(void **state)
@@ -369,8 +369,10 @@ static void a_handle_is_a_token(void **state)
     assert_ok(memclient_open_token(native, &token, 0, &buf));
     assert_int_equal(memclient_buffer_size(buf), SIZE);
     assert_ptr_equal(memclient_buffer_address(buf), ptr);
-    assert_ok(memclient_map(buf, &(struct memclient_map_options){.size = sizeof(struct memclient_map_options),
-                                                                 .flags = MEMCLIENT_MAP_NOT_HOME}, (void **)&there));
+    assert_ok(memclient_map(
+        buf,
+        &(struct memclient_map_options){.size = sizeof(struct memclient_map_options), .flags = MEMCLIENT_MAP_NOT_HOME},
+        (void **)&there));
     memcpy(there, "over there", sizeof("over there"));
     assert_string_equal(ptr, "over there");
     assert_success(hsa_amd_ipc_memory_attach(&handle, SIZE, 0, NULL, (void **)&mapped));
@@ -426,7 +428,7 @@ static void a_token_is_a_handle(void **state)
     memclient_buffer_unref(buf);
 }
 
-/* ---- callbacks and threads ------------------------------------------------------------------------------- */
+/* ---- callbacks and threads --------------------------------------------------------------------------------------- */
 
 static unsigned calls;
 
@@ -489,7 +491,7 @@ static void attach_in_many_threads(void **state)
     assert_success(hsa_memory_free(ptr));
 }
 
-/* ---- before and after ------------------------------------------------------------------------------------ */
+/* ---- before and after -------------------------------------------------------------------------------------------- */
 
 static void call_all(int channel, void *context)
 {

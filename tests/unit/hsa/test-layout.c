@@ -12,19 +12,19 @@
 #include <memclient/hsa/hsa/hsa_ext_memoryd.h>
 
 /* The type of an expression, where it has one of its own. */
-#define is_a(expression, type) _Generic((expression), type: 1, default: 0)
+#define is_a(expression, type) _Generic((expression), type : 1, default : 0)
 
-#define layout(type, size, align)                                                \
-    static_assert(sizeof(type) == (size), #type " has another size");            \
+#define layout(type, size, align)                                     \
+    static_assert(sizeof(type) == (size), #type " has another size"); \
     static_assert(_Alignof(type) == (align), #type " is aligned otherwise")
 #define field(type, name, at) static_assert(offsetof(type, name) == (at), #type "." #name " is elsewhere")
-#define value(name, number) static_assert((name) == (number), #name " is another number")
+#define value(name, number)   static_assert((name) == (number), #name " is another number")
 
-/* ---- handles --------------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
-#define handle(type)                                                                            \
-    layout(type, 8, 8);                                                                         \
-    field(type, handle, 0);                                                                     \
+#define handle(type)        \
+    layout(type, 8, 8);     \
+    field(type, handle, 0); \
     static_assert(is_a(((type *)NULL)->handle, uint64_t), #type " holds something else")
 handle(hsa_agent_t);
 handle(hsa_region_t);
@@ -48,7 +48,7 @@ handle(struct hsa_isa_s);
 handle(struct hsa_amd_memory_pool_s);
 handle(struct hsa_amd_vmem_alloc_handle_s);
 
-/* ---- structs --------------------------------------------------------------------------------------------- */
+/* ---- structs ----------------------------------------------------------------------------------------------------- */
 
 layout(hsa_dim3_t, 12, 4);
 field(struct hsa_dim3_s, x, 0);
@@ -137,7 +137,7 @@ field(hsa_amd_memory_pool_link_info_t, numa_distance, 24);
 layout(hsa_amd_hdp_flush_t, 16, 8);
 layout(hsa_amd_clock_counters_t, 32, 8);
 
-/* ---- enums: all are 4 bytes wide, where they are written to a caller's variable ---------------------------- */
+/* ---- enums: all are 4 bytes wide, where they are written to a caller's variable ---------------------------------- */
 
 layout(hsa_status_t, 4, 4);
 layout(hsa_access_permission_t, 4, 4);
@@ -170,7 +170,7 @@ static_assert(is_a((hsa_signal_value_t)0, int64_t), "signals hold another type")
 #error "HSA_LARGE_MODEL is not defined on a 64-bit machine"
 #endif
 
-/* ---- numbers --------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 value(HSA_STATUS_SUCCESS, 0);
 value(HSA_STATUS_INFO_BREAK, 1);
@@ -353,7 +353,7 @@ value(HSA_ISA_INFO_NAME_LENGTH, 0);
 value(HSA_ISA_INFO_FBARRIER_MAX_SIZE, 17);
 value(HSA_EXTENSION_AMD_PROFILER, 0x200);
 
-/* ---- what programs write -------------------------------------------------------------------------------------- */
+/* ---- what programs write ----------------------------------------------------------------------------------------- */
 
 /* Upstream's headers declare hsa_init() without void; programs keep it in a pointer of either kind. */
 static hsa_status_t (*const initialise)(void) = hsa_init;

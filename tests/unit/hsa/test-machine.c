@@ -41,7 +41,8 @@ static void put_two_nodes(void)
     files_put("sys/devices/system/node/node1/cpulist", "4-7\n");
     files_put("sys/devices/system/node/node2/cpulist", "\n");
     files_put("sys/devices/system/cpu/cpu4/cpufreq/cpuinfo_max_freq", "3500000\n");
-    files_put("proc/cpuinfo",
+    files_put(
+        "proc/cpuinfo",
         "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: First Processor\n"
         "cpu MHz\t\t: 2100.123\n\n"
         "processor\t: 4\nmodel\t\t: 85\nmodel name\t: A name that is longer than the sixty-four bytes that HSA has "
@@ -109,8 +110,8 @@ static void arm64(void **state)
 
     files_put("sys/devices/system/node/node0/cpulist", "0-63\n");
     files_put("proc/cpuinfo",
-        "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\n"
-        "CPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n\nprocessor\t: 1\nCPU implementer\t: 0x42\n");
+              "processor\t: 0\nBogoMIPS\t: 50.00\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\n"
+              "CPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n\nprocessor\t: 1\nCPU implementer\t: 0x42\n");
     agent = describe(0, true);
     assert_int_equal(agent.cores, 64);
     assert_string_equal(agent.name, "ARM 0x41:0xd0c");

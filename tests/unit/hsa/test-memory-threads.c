@@ -33,7 +33,7 @@ static void run(int n, void *(*body)(void *))
     assert_int_equal(wrong, 0);
 }
 
-/* ---- allocate and free ----------------------------------------------------------------------------------- */
+/* ---- allocate and free ------------------------------------------------------------------------------------------- */
 
 static void *on_every_pool(void *arg)
 {
@@ -58,7 +58,7 @@ static void test_every_pool(void **state)
     run(MANY, on_every_pool);
 }
 
-/* ---- free, against whoever looks ------------------------------------------------------------------------- */
+/* ---- free, against whoever looks --------------------------------------------------------------------------------- */
 
 #define SLOTS  16
 #define ROUNDS (TEST_TSAN ? 200 : 1000)
@@ -125,7 +125,7 @@ static void test_free_and_look(void **state)
     assert_int_equal(called, registered);
 }
 
-/* ---- the same pointer ------------------------------------------------------------------------------------ */
+/* ---- the same pointer -------------------------------------------------------------------------------------------- */
 
 static void *_Atomic contended;
 static _Atomic unsigned freed;
@@ -159,7 +159,7 @@ static void test_free_once(void **state)
     pthread_barrier_destroy(&barrier);
 }
 
-/* ---- starting and stopping ------------------------------------------------------------------------------- */
+/* ---- starting and stopping --------------------------------------------------------------------------------------- */
 
 static void *come_and_go(void *arg)
 {

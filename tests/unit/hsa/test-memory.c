@@ -10,13 +10,13 @@
 
 #include "tests/unit/hsa/vmem.h"
 
-#define NODE_BYTES (64 * MIB) /* capacity of a node, below */
-#define BYTES      (3 * MIB + 5)
-#define INVALID_MEMORY_POOL (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL
+#define NODE_BYTES          (64 * MIB) /* capacity of a node, below */
+#define BYTES               (3 * MIB + 5)
+#define INVALID_MEMORY_POOL (hsa_status_t) HSA_STATUS_ERROR_INVALID_MEMORY_POOL
 
 static hsa_region_t region_of(hsa_region_segment_t segment);
 
-/* ---- hsa_memory_allocate --------------------------------------------------------------------------------- */
+/* ---- hsa_memory_allocate ----------------------------------------------------------------------------------------- */
 
 /* hsa_memory_allocate: SUCCESS, on every region that has RUNTIME_ALLOC_ALLOWED; ptr "the base address of the allocated
  * block", which is zeroed, on the region's node, and may be used to its end. */
@@ -236,7 +236,7 @@ static void test_allocate_arena_full(void **state)
         assert_success(hsa_amd_vmem_address_free(ranges[n], sizes[n]));
 }
 
-/* ---- hsa_memory_free ------------------------------------------------------------------------------------- */
+/* ---- hsa_memory_free --------------------------------------------------------------------------------------------- */
 
 /* hsa_memory_free: SUCCESS, and NULL is SUCCESS; the memory goes. */
 static void test_free_allocated(void **state)
@@ -288,7 +288,7 @@ static void test_free_attached(void **state)
     assert_success(hsa_memory_free(ptr));
 }
 
-/* ---- pools ----------------------------------------------------------------------------------------------- */
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
 
 /* hsa_amd_memory_pool_allocate(memory_pool, size, flags, ptr) and hsa_amd_memory_pool_free(ptr): the same memory as by
  * regions, and freed by either, once, by its address. */
@@ -313,9 +313,9 @@ static void test_pool(void **state)
 /* hsa_amd_memory_pool_allocate, flags: wishes for GPUs; none is an error. */
 static void test_pool_flags(void **state)
 {
-    const uint32_t flags[] = {HSA_AMD_MEMORY_POOL_STANDARD_FLAG, HSA_AMD_MEMORY_POOL_PCIE_FLAG,
+    const uint32_t flags[] = {HSA_AMD_MEMORY_POOL_STANDARD_FLAG,   HSA_AMD_MEMORY_POOL_PCIE_FLAG,
                               HSA_AMD_MEMORY_POOL_CONTIGUOUS_FLAG, HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG,
-                              HSA_AMD_MEMORY_POOL_UNCACHED_FLAG, UINT32_MAX};
+                              HSA_AMD_MEMORY_POOL_UNCACHED_FLAG,   UINT32_MAX};
     void *ptr;
 
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
@@ -345,14 +345,13 @@ static void test_pool_errors(void **state)
     assert_status(hsa_amd_memory_pool_allocate(readonly, 1, 0, &ptr), INVALID_MEMORY_POOL);
     assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], NODE_BYTES + 1, 0, &ptr),
                   HSA_STATUS_ERROR_INVALID_ALLOCATION);
-    assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], SIZE_MAX, 0, &ptr),
-                  HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], SIZE_MAX, 0, &ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_success(hsa_amd_memory_pool_allocate(pools[0][FINE], NODE_BYTES, 0, &ptr));
     assert_status(hsa_amd_memory_pool_allocate(pools[0][FINE], MIB, 0, &other), HSA_STATUS_ERROR_OUT_OF_RESOURCES);
     assert_success(hsa_amd_memory_pool_free(ptr));
 }
 
-/* ---- the runtime's end ----------------------------------------------------------------------------------- */
+/* ---- the runtime's end ------------------------------------------------------------------------------------------- */
 
 /* NOT_INITIALIZED "The HSA runtime has not been initialized", before anything else is looked at. */
 static void test_not_initialized(void **state)
@@ -394,7 +393,7 @@ static void test_shut_down_frees(void **state)
     assert_status(hsa_memory_free(ptr), HSA_STATUS_ERROR_INVALID_ALLOCATION);
 }
 
-/* ---- helpers --------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 struct search {
     hsa_region_segment_t segment;

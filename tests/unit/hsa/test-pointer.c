@@ -29,7 +29,7 @@ static void assert_info_at(const void *ptr, const hsa_amd_pointer_info_t *wanted
                  (unsigned long long)info.agentOwner.handle, info.global_flags);
 }
 #define assert_info(ptr, ...) assert_info_at((ptr), &(hsa_amd_pointer_info_t){__VA_ARGS__}, __LINE__)
-#define assert_unknown(ptr) assert_info(ptr, .type = HSA_EXT_POINTER_TYPE_UNKNOWN)
+#define assert_unknown(ptr)   assert_info(ptr, .type = HSA_EXT_POINTER_TYPE_UNKNOWN)
 
 /* Agents that may use it, as a mask of ours; they are listed in order. */
 static unsigned accessible(const void *ptr)
@@ -52,7 +52,7 @@ static unsigned accessible(const void *ptr)
     return found;
 }
 
-/* ---- types ----------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------------- */
 
 /* hsa_amd_pointer_info_t: type, agentBaseAddress, hostBaseAddress, sizeInBytes, agentOwner, global_flags.
  * HSA_EXT_POINTER_TYPE_HSA: any address within, to the last byte that was asked for. */
@@ -66,9 +66,8 @@ static void test_type_hsa(void **state)
 
             assert_success(hsa_amd_memory_pool_allocate(pools[i][k], 5000, 0, (void **)&ptr));
             for (size_t at = 0; at < 5000; at += 4999)
-                assert_info(ptr + at, .type = HSA_EXT_POINTER_TYPE_HSA, .agentBaseAddress = ptr,
-                            .hostBaseAddress = ptr, .sizeInBytes = 5000, .agentOwner = agents[i],
-                            .global_flags = flags[k]);
+                assert_info(ptr + at, .type = HSA_EXT_POINTER_TYPE_HSA, .agentBaseAddress = ptr, .hostBaseAddress = ptr,
+                            .sizeInBytes = 5000, .agentOwner = agents[i], .global_flags = flags[k]);
             assert_unknown(ptr + 5000);
             assert_unknown(ptr - 1);
             assert_int_equal(accessible(ptr), 3);
@@ -159,7 +158,7 @@ static void test_process_private(void **state)
     assert_success(hsa_amd_vmem_address_free(va, MIB));
 }
 
-/* ---- the call -------------------------------------------------------------------------------------------- */
+/* ---- the call ---------------------------------------------------------------------------------------------------- */
 
 static void *no_memory(size_t size)
 {
@@ -263,7 +262,7 @@ static void test_userdata(void **state)
     assert_status(hsa_amd_pointer_info_set_userdata(ptr, ptr), HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
-/* ---- hsa_amd_agents_allow_access ------------------------------------------------------------------------- */
+/* ---- hsa_amd_agents_allow_access --------------------------------------------------------------------------------- */
 
 /* hsa_amd_agents_allow_access(num_agents, agents, flags, ptr): SUCCESS of allocations and attached memory by their
  * address; INVALID_ARGUMENT, INVALID_AGENT, INVALID_ALLOCATION. */
@@ -387,18 +386,9 @@ static void test_newer_fields(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_type_hsa),
-        TEST(test_type_unknown),
-        TEST(test_type_locked),
-        TEST(test_type_ipc),
-        TEST(test_type_vmem),
-        TEST(test_process_private),
-        TEST(test_arguments),
-        TEST(test_size),
-        TEST(test_newer_fields),
-        TEST(test_alloc_calls_back),
-        TEST(test_userdata),
-        TEST(test_allow_access),
+        TEST(test_type_hsa),          TEST(test_type_unknown),     TEST(test_type_locked), TEST(test_type_ipc),
+        TEST(test_type_vmem),         TEST(test_process_private),  TEST(test_arguments),   TEST(test_size),
+        TEST(test_newer_fields),      TEST(test_alloc_calls_back), TEST(test_userdata),    TEST(test_allow_access),
         TEST(test_allow_access_vmem),
     };
 

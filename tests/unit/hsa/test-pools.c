@@ -60,10 +60,8 @@ static void iterate_pools_arguments(void **state)
     struct visit v = {0};
 
     assert_status(hsa_amd_agent_iterate_memory_pools(agents[0], NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    assert_status(hsa_amd_agent_iterate_memory_pools((hsa_agent_t){0}, NULL, NULL),
-                  HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    assert_status(hsa_amd_agent_iterate_memory_pools((hsa_agent_t){0}, visit_pool, &v),
-                  HSA_STATUS_ERROR_INVALID_AGENT);
+    assert_status(hsa_amd_agent_iterate_memory_pools((hsa_agent_t){0}, NULL, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    assert_status(hsa_amd_agent_iterate_memory_pools((hsa_agent_t){0}, visit_pool, &v), HSA_STATUS_ERROR_INVALID_AGENT);
     assert_status(hsa_amd_agent_iterate_memory_pools((hsa_agent_t){UINT64_MAX}, visit_pool, &v),
                   HSA_STATUS_ERROR_INVALID_AGENT);
     assert_int_equal(v.calls, 0);
@@ -185,9 +183,8 @@ static void links(void **state)
             assert_int_equal(room.link.link_type, 0);
             assert_int_equal(room.link.atomic_support_32bit, !own);
             assert_int_equal(room.link.atomic_support_64bit, !own);
-            assert_int_equal(room.link.min_latency | room.link.max_latency | room.link.min_bandwidth |
-                                 room.link.max_bandwidth,
-                             0);
+            assert_int_equal(
+                room.link.min_latency | room.link.max_latency | room.link.min_bandwidth | room.link.max_bandwidth, 0);
         }
 }
 
@@ -226,8 +223,8 @@ static void *ask_much(void *data)
         if (n % 8 == 0) {
             void *ptr;
 
-            good = good && !hsa_amd_memory_pool_allocate(pools[0][FINE], 4096, 0, &ptr) &&
-                   !hsa_amd_memory_pool_free(ptr);
+            good =
+                good && !hsa_amd_memory_pool_allocate(pools[0][FINE], 4096, 0, &ptr) && !hsa_amd_memory_pool_free(ptr);
         }
     }
     return (void *)(uintptr_t)good;

@@ -35,10 +35,10 @@ static void check_call(hsa_status_t got, hsa_status_t wanted, const char *call, 
     assert_memory_equal(bytes, untouched, sizeof(untouched));
 }
 
-#define CALL(call, wanted)                               \
-    do {                                                 \
-        memset(bytes, 0x5a, sizeof(bytes));              \
-        check_call((call), (wanted), #call, __LINE__);   \
+#define CALL(call, wanted)                             \
+    do {                                               \
+        memset(bytes, 0x5a, sizeof(bytes));            \
+        check_call((call), (wanted), #call, __LINE__); \
     } while (0)
 
 /* Refused: agent_isa, attribute, callback, code_object_isa, data, flush_mode, fp_type, index, isa, mask, name,
@@ -53,19 +53,20 @@ static void instruction_sets(void **state)
     CALL(hsa_isa_get_info((hsa_isa_t){1}, (hsa_isa_info_t)1, 1, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_isa_get_exception_policies((hsa_isa_t){1}, (hsa_profile_t)1, place), HSA_STATUS_ERROR_INVALID_ISA);
     CALL(hsa_isa_get_exception_policies((hsa_isa_t){1}, (hsa_profile_t)1, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_isa_get_round_method((hsa_isa_t){1}, (hsa_fp_type_t)1, (hsa_flush_mode_t)1,
-         place), HSA_STATUS_ERROR_INVALID_ISA);
-    CALL(hsa_isa_get_round_method((hsa_isa_t){1}, (hsa_fp_type_t)1, (hsa_flush_mode_t)1,
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_isa_iterate_wavefronts((hsa_isa_t){1}, (hsa_status_t (*)(hsa_wavefront_t wavefront, void *data))never,
-         place), HSA_STATUS_ERROR_INVALID_ISA);
+    CALL(hsa_isa_get_round_method((hsa_isa_t){1}, (hsa_fp_type_t)1, (hsa_flush_mode_t)1, place),
+         HSA_STATUS_ERROR_INVALID_ISA);
+    CALL(hsa_isa_get_round_method((hsa_isa_t){1}, (hsa_fp_type_t)1, (hsa_flush_mode_t)1, NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_isa_iterate_wavefronts((hsa_isa_t){1}, (hsa_status_t(*)(hsa_wavefront_t wavefront, void *data))never,
+                                    place),
+         HSA_STATUS_ERROR_INVALID_ISA);
     CALL(hsa_isa_iterate_wavefronts((hsa_isa_t){1}, NULL, place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_isa_compatible((hsa_isa_t){1}, (hsa_isa_t){1}, place), HSA_STATUS_ERROR_INVALID_ISA);
     CALL(hsa_isa_compatible((hsa_isa_t){1}, (hsa_isa_t){1}, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_wavefront_get_info((hsa_wavefront_t){1}, (hsa_wavefront_info_t)1,
-         place), HSA_STATUS_ERROR_INVALID_WAVEFRONT);
-    CALL(hsa_wavefront_get_info((hsa_wavefront_t){1}, (hsa_wavefront_info_t)1,
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_wavefront_get_info((hsa_wavefront_t){1}, (hsa_wavefront_info_t)1, place),
+         HSA_STATUS_ERROR_INVALID_WAVEFRONT);
+    CALL(hsa_wavefront_get_info((hsa_wavefront_t){1}, (hsa_wavefront_info_t)1, NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
 /* Refused: code_object, code_object_reader, file, size. HSA_STATUS_ERROR_INVALID_ARGUMENT,
@@ -90,77 +91,83 @@ static void code(void **state)
 static void executables(void **state)
 {
     CALL(hsa_executable_create((hsa_profile_t)1, (hsa_executable_state_t)1, "name", place), NOT_SUPPORTED);
-    CALL(hsa_executable_create((hsa_profile_t)1, (hsa_executable_state_t)1, "name",
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_create_alt((hsa_profile_t)1, (hsa_default_float_rounding_mode_t)1, "name",
-         place), NOT_SUPPORTED);
-    CALL(hsa_executable_create_alt((hsa_profile_t)1, (hsa_default_float_rounding_mode_t)1, "name",
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_create((hsa_profile_t)1, (hsa_executable_state_t)1, "name", NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_create_alt((hsa_profile_t)1, (hsa_default_float_rounding_mode_t)1, "name", place),
+         NOT_SUPPORTED);
+    CALL(hsa_executable_create_alt((hsa_profile_t)1, (hsa_default_float_rounding_mode_t)1, "name", NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_executable_destroy((hsa_executable_t){1}), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
     CALL(hsa_executable_freeze((hsa_executable_t){1}, "name"), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_load_program_code_object((hsa_executable_t){1}, (hsa_code_object_reader_t){1}, "name",
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_load_agent_code_object((hsa_executable_t){1}, agents[0], (hsa_code_object_reader_t){1},
-         "name", place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_load_program_code_object((hsa_executable_t){1}, (hsa_code_object_reader_t){1}, "name", place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_load_agent_code_object((hsa_executable_t){1}, agents[0], (hsa_code_object_reader_t){1}, "name",
+                                               place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
     CALL(hsa_executable_load_agent_code_object((hsa_executable_t){1}, no_agent, (hsa_code_object_reader_t){1}, "name",
-         place), HSA_STATUS_ERROR_INVALID_AGENT);
-    CALL(hsa_executable_get_info((hsa_executable_t){1}, (hsa_executable_info_t)1,
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_get_info((hsa_executable_t){1}, (hsa_executable_info_t)1,
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                               place),
+         HSA_STATUS_ERROR_INVALID_AGENT);
+    CALL(hsa_executable_get_info((hsa_executable_t){1}, (hsa_executable_info_t)1, place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_get_info((hsa_executable_t){1}, (hsa_executable_info_t)1, NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_executable_validate((hsa_executable_t){1}, place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
     CALL(hsa_executable_validate((hsa_executable_t){1}, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_executable_validate_alt((hsa_executable_t){1}, "name", place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
     CALL(hsa_executable_validate_alt((hsa_executable_t){1}, "name", NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_global_variable_define((hsa_executable_t){1}, "name",
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_global_variable_define((hsa_executable_t){1}, NULL,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_agent_global_variable_define((hsa_executable_t){1}, agents[0], "name",
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_agent_global_variable_define((hsa_executable_t){1}, no_agent, "name",
-         place), HSA_STATUS_ERROR_INVALID_AGENT);
-    CALL(hsa_executable_agent_global_variable_define((hsa_executable_t){1}, agents[0], NULL,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_readonly_variable_define((hsa_executable_t){1}, agents[0], "name",
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_readonly_variable_define((hsa_executable_t){1}, no_agent, "name",
-         place), HSA_STATUS_ERROR_INVALID_AGENT);
-    CALL(hsa_executable_readonly_variable_define((hsa_executable_t){1}, agents[0], NULL,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_get_symbol((hsa_executable_t){1}, "name", "name", agents[0], 1,
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_get_symbol((hsa_executable_t){1}, "name", NULL, agents[0], 1,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_get_symbol((hsa_executable_t){1}, "name", "name", agents[0], 1,
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_get_symbol_by_name((hsa_executable_t){1}, "name", place,
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_get_symbol_by_name((hsa_executable_t){1}, NULL, place,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_get_symbol_by_name((hsa_executable_t){1}, "name", place,
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_iterate_symbols((hsa_executable_t){1},
-         (hsa_status_t (*)(hsa_executable_t exec, hsa_executable_symbol_t symbol, void *data))never,
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_global_variable_define((hsa_executable_t){1}, "name", place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_global_variable_define((hsa_executable_t){1}, NULL, place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_agent_global_variable_define((hsa_executable_t){1}, agents[0], "name", place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_agent_global_variable_define((hsa_executable_t){1}, no_agent, "name", place),
+         HSA_STATUS_ERROR_INVALID_AGENT);
+    CALL(hsa_executable_agent_global_variable_define((hsa_executable_t){1}, agents[0], NULL, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_readonly_variable_define((hsa_executable_t){1}, agents[0], "name", place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_readonly_variable_define((hsa_executable_t){1}, no_agent, "name", place),
+         HSA_STATUS_ERROR_INVALID_AGENT);
+    CALL(hsa_executable_readonly_variable_define((hsa_executable_t){1}, agents[0], NULL, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_get_symbol((hsa_executable_t){1}, "name", "name", agents[0], 1, place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_get_symbol((hsa_executable_t){1}, "name", NULL, agents[0], 1, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_get_symbol((hsa_executable_t){1}, "name", "name", agents[0], 1, NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_get_symbol_by_name((hsa_executable_t){1}, "name", place, place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_get_symbol_by_name((hsa_executable_t){1}, NULL, place, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_get_symbol_by_name((hsa_executable_t){1}, "name", place, NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_iterate_symbols(
+             (hsa_executable_t){1},
+             (hsa_status_t(*)(hsa_executable_t exec, hsa_executable_symbol_t symbol, void *data))never, place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
     CALL(hsa_executable_iterate_symbols((hsa_executable_t){1}, NULL, place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_executable_iterate_agent_symbols((hsa_executable_t){1}, agents[0],
-         (hsa_status_t (*)(hsa_executable_t exec, hsa_agent_t agent, hsa_executable_symbol_t symbol, void *data))never,
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+                                              (hsa_status_t(*)(hsa_executable_t exec, hsa_agent_t agent,
+                                                               hsa_executable_symbol_t symbol, void *data))never,
+                                              place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
     CALL(hsa_executable_iterate_agent_symbols((hsa_executable_t){1}, no_agent,
-         (hsa_status_t (*)(hsa_executable_t exec, hsa_agent_t agent, hsa_executable_symbol_t symbol, void *data))never,
-         place), HSA_STATUS_ERROR_INVALID_AGENT);
-    CALL(hsa_executable_iterate_agent_symbols((hsa_executable_t){1}, agents[0], NULL,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_iterate_program_symbols((hsa_executable_t){1},
-         (hsa_status_t (*)(hsa_executable_t exec, hsa_executable_symbol_t symbol, void *data))never,
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_iterate_program_symbols((hsa_executable_t){1}, NULL,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_executable_symbol_get_info((hsa_executable_symbol_t){1}, (hsa_executable_symbol_info_t)1,
-         place), HSA_STATUS_ERROR_INVALID_EXECUTABLE_SYMBOL);
-    CALL(hsa_executable_symbol_get_info((hsa_executable_symbol_t){1}, (hsa_executable_symbol_info_t)1,
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                              (hsa_status_t(*)(hsa_executable_t exec, hsa_agent_t agent,
+                                                               hsa_executable_symbol_t symbol, void *data))never,
+                                              place),
+         HSA_STATUS_ERROR_INVALID_AGENT);
+    CALL(hsa_executable_iterate_agent_symbols((hsa_executable_t){1}, agents[0], NULL, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_iterate_program_symbols(
+             (hsa_executable_t){1},
+             (hsa_status_t(*)(hsa_executable_t exec, hsa_executable_symbol_t symbol, void *data))never, place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_iterate_program_symbols((hsa_executable_t){1}, NULL, place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_executable_symbol_get_info((hsa_executable_symbol_t){1}, (hsa_executable_symbol_info_t)1, place),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE_SYMBOL);
+    CALL(hsa_executable_symbol_get_info((hsa_executable_symbol_t){1}, (hsa_executable_symbol_info_t)1, NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
 /* Refused: agent, alloc_callback, attribute, callback, callback_data, code_object, code_symbol, data, executable,
@@ -170,39 +177,41 @@ static void executables(void **state)
  * HSA_STATUS_SUCCESS never */
 static void code_objects(void **state)
 {
-    CALL(hsa_executable_load_code_object((hsa_executable_t){1}, agents[0], (hsa_code_object_t){1},
-         "name"), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
-    CALL(hsa_executable_load_code_object((hsa_executable_t){1}, no_agent, (hsa_code_object_t){1},
-         "name"), HSA_STATUS_ERROR_INVALID_AGENT);
+    CALL(hsa_executable_load_code_object((hsa_executable_t){1}, agents[0], (hsa_code_object_t){1}, "name"),
+         HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    CALL(hsa_executable_load_code_object((hsa_executable_t){1}, no_agent, (hsa_code_object_t){1}, "name"),
+         HSA_STATUS_ERROR_INVALID_AGENT);
     CALL(hsa_code_object_deserialize(place, 1, "name", place), NOT_SUPPORTED);
     CALL(hsa_code_object_deserialize(NULL, 1, "name", place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_code_object_deserialize(place, 0, "name", place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_code_object_deserialize(place, 1, "name", NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_code_object_serialize((hsa_code_object_t){1},
-         (hsa_status_t (*)(size_t size, hsa_callback_data_t data, void **address))never, (hsa_callback_data_t){1},
-         "name", place, place), HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
+                                   (hsa_status_t(*)(size_t size, hsa_callback_data_t data, void **address))never,
+                                   (hsa_callback_data_t){1}, "name", place, place),
+         HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
     CALL(hsa_code_object_destroy((hsa_code_object_t){1}), HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
-    CALL(hsa_code_object_get_info((hsa_code_object_t){1}, (hsa_code_object_info_t)1,
-         place), HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
-    CALL(hsa_code_object_get_info((hsa_code_object_t){1}, (hsa_code_object_info_t)1,
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_code_object_get_info((hsa_code_object_t){1}, (hsa_code_object_info_t)1, place),
+         HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
+    CALL(hsa_code_object_get_info((hsa_code_object_t){1}, (hsa_code_object_info_t)1, NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_code_object_get_symbol((hsa_code_object_t){1}, "name", place), HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
     CALL(hsa_code_object_get_symbol((hsa_code_object_t){1}, NULL, place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_code_object_get_symbol((hsa_code_object_t){1}, "name", NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_code_object_get_symbol_from_name((hsa_code_object_t){1}, "name", "name",
-         place), HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
-    CALL(hsa_code_object_get_symbol_from_name((hsa_code_object_t){1}, "name", NULL,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_code_object_get_symbol_from_name((hsa_code_object_t){1}, "name", "name",
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_code_object_iterate_symbols((hsa_code_object_t){1},
-         (hsa_status_t (*)(hsa_code_object_t code_object, hsa_code_symbol_t symbol, void *data))never,
-         place), HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
+    CALL(hsa_code_object_get_symbol_from_name((hsa_code_object_t){1}, "name", "name", place),
+         HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
+    CALL(hsa_code_object_get_symbol_from_name((hsa_code_object_t){1}, "name", NULL, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_code_object_get_symbol_from_name((hsa_code_object_t){1}, "name", "name", NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_code_object_iterate_symbols(
+             (hsa_code_object_t){1},
+             (hsa_status_t(*)(hsa_code_object_t code_object, hsa_code_symbol_t symbol, void *data))never, place),
+         HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
     CALL(hsa_code_object_iterate_symbols((hsa_code_object_t){1}, NULL, place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_code_symbol_get_info((hsa_code_symbol_t){1}, (hsa_code_symbol_info_t)1,
-         place), HSA_STATUS_ERROR_INVALID_CODE_SYMBOL);
-    CALL(hsa_code_symbol_get_info((hsa_code_symbol_t){1}, (hsa_code_symbol_info_t)1,
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_code_symbol_get_info((hsa_code_symbol_t){1}, (hsa_code_symbol_info_t)1, place),
+         HSA_STATUS_ERROR_INVALID_CODE_SYMBOL);
+    CALL(hsa_code_symbol_get_info((hsa_code_symbol_t){1}, (hsa_code_symbol_info_t)1, NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
 /* Refused: agent, attribute, callback, cu_mask, data, flags, num_cu_mask_count, priority, queue, threshold, type,
@@ -224,14 +233,17 @@ static void queues_of_amd(void **state)
     CALL(hsa_amd_queue_get_info(NULL, (hsa_queue_info_attribute_t)1, place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_amd_queue_get_info(place, (hsa_queue_info_attribute_t)1, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_amd_counted_queue_acquire(agents[0], (hsa_queue_type_t)1, (hsa_amd_queue_priority_t)1,
-         (void (*)(hsa_status_t status, hsa_queue_t *source, void *data))never, place, 1,
-         place), HSA_STATUS_ERROR_INVALID_QUEUE_CREATION);
+                                       (void (*)(hsa_status_t status, hsa_queue_t * source, void *data)) never, place,
+                                       1, place),
+         HSA_STATUS_ERROR_INVALID_QUEUE_CREATION);
     CALL(hsa_amd_counted_queue_acquire(no_agent, (hsa_queue_type_t)1, (hsa_amd_queue_priority_t)1,
-         (void (*)(hsa_status_t status, hsa_queue_t *source, void *data))never, place, 1,
-         place), HSA_STATUS_ERROR_INVALID_AGENT);
+                                       (void (*)(hsa_status_t status, hsa_queue_t * source, void *data)) never, place,
+                                       1, place),
+         HSA_STATUS_ERROR_INVALID_AGENT);
     CALL(hsa_amd_counted_queue_acquire(agents[0], (hsa_queue_type_t)1, (hsa_amd_queue_priority_t)1,
-         (void (*)(hsa_status_t status, hsa_queue_t *source, void *data))never, place, 1,
-         NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+                                       (void (*)(hsa_status_t status, hsa_queue_t * source, void *data)) never, place,
+                                       1, NULL),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_amd_counted_queue_release(place), HSA_STATUS_ERROR_INVALID_QUEUE);
     CALL(hsa_amd_counted_queue_release(NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_amd_agent_set_async_scratch_limit(agents[0], 1), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -269,15 +281,15 @@ static void coherency(void **state)
 static void files(void **state)
 {
     CALL(hsa_amd_ais_file_write((hsa_amd_ais_file_handle_t){{NULL}}, place, 1, 1, place, place), NOT_SUPPORTED);
-    CALL(hsa_amd_ais_file_write((hsa_amd_ais_file_handle_t){{NULL}}, NULL, 1, 1, place,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_amd_ais_file_write((hsa_amd_ais_file_handle_t){{NULL}}, place, 0, 1, place,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_amd_ais_file_write((hsa_amd_ais_file_handle_t){{NULL}}, NULL, 1, 1, place, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_amd_ais_file_write((hsa_amd_ais_file_handle_t){{NULL}}, place, 0, 1, place, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
     CALL(hsa_amd_ais_file_read((hsa_amd_ais_file_handle_t){{NULL}}, place, 1, 1, place, place), NOT_SUPPORTED);
-    CALL(hsa_amd_ais_file_read((hsa_amd_ais_file_handle_t){{NULL}}, NULL, 1, 1, place,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    CALL(hsa_amd_ais_file_read((hsa_amd_ais_file_handle_t){{NULL}}, place, 0, 1, place,
-         place), HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_amd_ais_file_read((hsa_amd_ais_file_handle_t){{NULL}}, NULL, 1, 1, place, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    CALL(hsa_amd_ais_file_read((hsa_amd_ais_file_handle_t){{NULL}}, place, 0, 1, place, place),
+         HSA_STATUS_ERROR_INVALID_ARGUMENT);
 }
 
 /* Refused: agent, region, size, type, features, doorbell_signal, callback, data, private_segment_size,
@@ -308,25 +320,21 @@ static void queues(void **state)
 static void indexes(void **state)
 {
     static uint64_t (*const loads[])(const hsa_queue_t *) = {
-        hsa_queue_load_read_index_relaxed, hsa_queue_load_read_index_scacquire,
-        hsa_queue_load_read_index_acquire, hsa_queue_load_write_index_relaxed,
-        hsa_queue_load_write_index_scacquire, hsa_queue_load_write_index_acquire,
+        hsa_queue_load_read_index_relaxed,  hsa_queue_load_read_index_scacquire,  hsa_queue_load_read_index_acquire,
+        hsa_queue_load_write_index_relaxed, hsa_queue_load_write_index_scacquire, hsa_queue_load_write_index_acquire,
     };
     static void (*const stores[])(const hsa_queue_t *, uint64_t) = {
-        hsa_queue_store_write_index_relaxed, hsa_queue_store_write_index_screlease,
-        hsa_queue_store_write_index_release, hsa_queue_store_read_index_relaxed,
-        hsa_queue_store_read_index_screlease, hsa_queue_store_read_index_release,
+        hsa_queue_store_write_index_relaxed, hsa_queue_store_write_index_screlease, hsa_queue_store_write_index_release,
+        hsa_queue_store_read_index_relaxed,  hsa_queue_store_read_index_screlease,  hsa_queue_store_read_index_release,
     };
     static uint64_t (*const swaps[])(const hsa_queue_t *, uint64_t, uint64_t) = {
-        hsa_queue_cas_write_index_relaxed, hsa_queue_cas_write_index_scacquire,
-        hsa_queue_cas_write_index_acquire, hsa_queue_cas_write_index_screlease,
-        hsa_queue_cas_write_index_release, hsa_queue_cas_write_index_scacq_screl,
+        hsa_queue_cas_write_index_relaxed,   hsa_queue_cas_write_index_scacquire, hsa_queue_cas_write_index_acquire,
+        hsa_queue_cas_write_index_screlease, hsa_queue_cas_write_index_release,   hsa_queue_cas_write_index_scacq_screl,
         hsa_queue_cas_write_index_acq_rel,
     };
     static uint64_t (*const adds[])(const hsa_queue_t *, uint64_t) = {
-        hsa_queue_add_write_index_relaxed, hsa_queue_add_write_index_scacquire,
-        hsa_queue_add_write_index_acquire, hsa_queue_add_write_index_screlease,
-        hsa_queue_add_write_index_release, hsa_queue_add_write_index_scacq_screl,
+        hsa_queue_add_write_index_relaxed,   hsa_queue_add_write_index_scacquire, hsa_queue_add_write_index_acquire,
+        hsa_queue_add_write_index_screlease, hsa_queue_add_write_index_release,   hsa_queue_add_write_index_scacq_screl,
         hsa_queue_add_write_index_acq_rel,
     };
     hsa_queue_t queue, before;

@@ -6,7 +6,7 @@
 
 #include "tests/unit/hsa/ask.h"
 
-#define OWN 6                 /* regions of an agent: three global ones, read-only, group, private */
+#define OWN        6          /* regions of an agent: three global ones, read-only, group, private */
 #define NODE_BYTES (64 * MIB) /* as configured below */
 
 static hsa_status_t visit_region(hsa_region_t region, void *data)
@@ -85,9 +85,9 @@ static bool is_seen(const struct visit *v, uint64_t region)
  */
 static void iterate_regions(void **state)
 {
-    static const hsa_region_segment_t own[OWN] = {
-        HSA_REGION_SEGMENT_GLOBAL,   HSA_REGION_SEGMENT_GLOBAL, HSA_REGION_SEGMENT_GLOBAL,
-        HSA_REGION_SEGMENT_READONLY, HSA_REGION_SEGMENT_GROUP,  HSA_REGION_SEGMENT_PRIVATE};
+    static const hsa_region_segment_t own[OWN] = {HSA_REGION_SEGMENT_GLOBAL, HSA_REGION_SEGMENT_GLOBAL,
+                                                  HSA_REGION_SEGMENT_GLOBAL, HSA_REGION_SEGMENT_READONLY,
+                                                  HSA_REGION_SEGMENT_GROUP,  HSA_REGION_SEGMENT_PRIVATE};
 
     for (unsigned agent = 0; agent < AGENTS; agent++) {
         struct visit v = regions_of(agent), others = regions_of(1 - agent);
@@ -138,9 +138,9 @@ static void iterate_regions_arguments(void **state)
     assert_status(hsa_agent_iterate_regions((hsa_agent_t){0}, NULL, &v), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     for (unsigned bit = 0; bit < 64; bit++)
         if ((agents[0].handle ^ UINT64_C(1) << bit) != agents[1].handle)
-            assert_status(hsa_agent_iterate_regions((hsa_agent_t){agents[0].handle ^ UINT64_C(1) << bit}, visit_region,
-                                                    &v),
-                          HSA_STATUS_ERROR_INVALID_AGENT);
+            assert_status(
+                hsa_agent_iterate_regions((hsa_agent_t){agents[0].handle ^ UINT64_C(1) << bit}, visit_region, &v),
+                HSA_STATUS_ERROR_INVALID_AGENT);
     for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++)
         assert_status(hsa_agent_iterate_regions((hsa_agent_t){none[i]}, visit_region, &v),
                       HSA_STATUS_ERROR_INVALID_AGENT);

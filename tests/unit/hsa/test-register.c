@@ -9,7 +9,7 @@
 
 #include "tests/support/child.h"
 
-#define INVALID_MEMORY_POOL (hsa_status_t)HSA_STATUS_ERROR_INVALID_MEMORY_POOL
+#define INVALID_MEMORY_POOL (hsa_status_t) HSA_STATUS_ERROR_INVALID_MEMORY_POOL
 
 static char memory[16384];
 
@@ -34,7 +34,7 @@ static int nothing_known(void **state)
     return hsa_nothing_left(state);
 }
 
-/* ---- hsa_memory_register --------------------------------------------------------------------------------- */
+/* ---- hsa_memory_register ----------------------------------------------------------------------------------------- */
 
 /* hsa_memory_register: SUCCESS, "a performance hint", so the bytes stay as they are; ptr and size are what
  * hsa_amd_pointer_info tells, byte for byte, as LOCKED, until hsa_memory_deregister: SUCCESS. */
@@ -178,7 +178,7 @@ static void test_unmapped_behind_our_back(void **state)
     assert_success(hsa_amd_vmem_address_free(reserved, MIB));
 }
 
-/* ---- hsa_amd_memory_lock --------------------------------------------------------------------------------- */
+/* ---- hsa_amd_memory_lock ----------------------------------------------------------------------------------------- */
 
 /* hsa_amd_memory_lock(host_ptr, size, agents, num_agent, agent_ptr), hsa_amd_memory_unlock(host_ptr): SUCCESS,
  * *agent_ptr is host_ptr, since CPU agents have no other addresses; counted, and apart from hsa_memory_register. */

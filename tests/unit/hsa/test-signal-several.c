@@ -29,7 +29,7 @@ static void destroy_all(unsigned n, const hsa_signal_t *signals)
         assert_success(hsa_signal_destroy(signals[i]));
 }
 
-/* ---- what holds already, and time ------------------------------------------------------------------------ */
+/* ---- what holds already, and time -------------------------------------------------------------------------------- */
 
 /* hsa_amd_signal_wait_any: signal_count, signals, conds, values, satisfying_value: the first that is met, and its
  * value; what is no signal is left out, UINT32_MAX if nothing else is there */
@@ -48,8 +48,9 @@ static void any_of_what_holds(void **state)
     value = 99;
     assert_int_equal(hsa_amd_signal_wait_any(0, NULL, NULL, NULL, UINT64_MAX, HSA_WAIT_STATE_BLOCKED, &value),
                      UINT32_MAX);
-    assert_int_equal(hsa_amd_signal_wait_any(1, &signals[1], &conds[1], &values[1], UINT64_MAX, HSA_WAIT_STATE_BLOCKED,
-                                             &value), UINT32_MAX);
+    assert_int_equal(
+        hsa_amd_signal_wait_any(1, &signals[1], &conds[1], &values[1], UINT64_MAX, HSA_WAIT_STATE_BLOCKED, &value),
+        UINT32_MAX);
     conds[4] = (hsa_signal_condition_t)4;
     assert_int_equal(hsa_amd_signal_wait_any(5, signals, conds, values, UINT64_MAX, HSA_WAIT_STATE_BLOCKED, &value),
                      UINT32_MAX);
@@ -111,7 +112,7 @@ static void timeouts(void **state)
     destroy_all(2, signals);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 enum { MANY = 300 };
 
@@ -326,7 +327,7 @@ static void destroyed_meanwhile(void **state)
     }
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
 struct shared {
     hsa_amd_ipc_signal_t handles[2];
@@ -365,13 +366,13 @@ static void another_process(void **state)
 
         hsa_signal_store_screlease(signals[0], i);
         if (i % 2) {
-            assert_int_equal(hsa_amd_signal_wait_any(2, waited, conds, values, UINT64_MAX, HSA_WAIT_STATE_BLOCKED,
-                                                     seen), 1);
+            assert_int_equal(
+                hsa_amd_signal_wait_any(2, waited, conds, values, UINT64_MAX, HSA_WAIT_STATE_BLOCKED, seen), 1);
             assert_int_equal(seen[0], i);
         } else {
             hsa_signal_silent_store_relaxed(signals[2], -1);
-            assert_int_equal(hsa_amd_signal_wait_all(2, waited, conds, values, UINT64_MAX, HSA_WAIT_STATE_BLOCKED,
-                                                     seen), 0);
+            assert_int_equal(
+                hsa_amd_signal_wait_all(2, waited, conds, values, UINT64_MAX, HSA_WAIT_STATE_BLOCKED, seen), 0);
             assert_int_equal(seen[1], i);
             hsa_signal_silent_store_relaxed(signals[2], 0);
         }
@@ -380,7 +381,7 @@ static void another_process(void **state)
     destroy_all(3, signals);
 }
 
-/* ---- groups ---------------------------------------------------------------------------------------------- */
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
 
 /* hsa_signal_group_create: num_signals, signals, num_consumers, consumers, signal_group; hsa_signal_group_destroy:
  * HSA_STATUS_SUCCESS, HSA_STATUS_ERROR_INVALID_ARGUMENT, HSA_STATUS_ERROR_INVALID_SIGNAL,
@@ -452,12 +453,12 @@ static void groups_wait(void **state)
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_signal_group_wait_any_scacquire(group, conditions, values, HSA_WAIT_STATE_BLOCKED, &signal, NULL),
                   HSA_STATUS_ERROR_INVALID_ARGUMENT);
-    assert_status(hsa_signal_group_wait_any_relaxed((hsa_signal_group_t){7}, conditions, values,
-                                                    HSA_WAIT_STATE_BLOCKED, &signal, &value),
+    assert_status(hsa_signal_group_wait_any_relaxed((hsa_signal_group_t){7}, conditions, values, HSA_WAIT_STATE_BLOCKED,
+                                                    &signal, &value),
                   HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP);
     assert_int_equal(signal.handle, 99);
-    assert_success(hsa_signal_group_wait_any_scacquire(group, conditions, values, HSA_WAIT_STATE_ACTIVE, &signal,
-                                                       &value));
+    assert_success(
+        hsa_signal_group_wait_any_scacquire(group, conditions, values, HSA_WAIT_STATE_ACTIVE, &signal, &value));
     assert_int_equal(signal.handle, signals[1].handle);
     assert_int_equal(value, 2);
     /* asleep, and on when the group has gone */
@@ -478,7 +479,7 @@ static void groups_wait(void **state)
     destroy_all(2, signals);
 }
 
-/* ---- before and after ------------------------------------------------------------------------------------ */
+/* ---- before and after -------------------------------------------------------------------------------------------- */
 
 static void in_a_child(int channel, void *context)
 {

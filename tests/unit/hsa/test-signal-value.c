@@ -16,11 +16,11 @@ typedef hsa_signal_value_t cas_function(hsa_signal_t, hsa_signal_value_t, hsa_si
 
 enum { ORDERS = 7 };
 
-#define IN_EVERY_ORDER(name)                                                                                   \
-    {                                                                                                          \
-        hsa_signal_##name##_relaxed, hsa_signal_##name##_scacquire, hsa_signal_##name##_acquire,               \
-        hsa_signal_##name##_screlease, hsa_signal_##name##_release, hsa_signal_##name##_scacq_screl,           \
-        hsa_signal_##name##_acq_rel                                                                            \
+#define IN_EVERY_ORDER(name)                                                                             \
+    {                                                                                                    \
+        hsa_signal_##name##_relaxed, hsa_signal_##name##_scacquire, hsa_signal_##name##_acquire,         \
+            hsa_signal_##name##_screlease, hsa_signal_##name##_release, hsa_signal_##name##_scacq_screl, \
+            hsa_signal_##name##_acq_rel                                                                  \
     }
 static exchange_function *const exchanges[ORDERS] = IN_EVERY_ORDER(exchange);
 static cas_function *const swaps[ORDERS] = IN_EVERY_ORDER(cas);
@@ -60,8 +60,8 @@ static const struct {
 
 enum { CHANGES = sizeof(changes) / sizeof(changes[0]) };
 
-static const hsa_signal_value_t numbers[] = {0,         1,         -1,                5, -77,
-                                             INT64_MAX, INT64_MIN, INT64_C(1) << 32, 0x5555555555555555};
+static const hsa_signal_value_t numbers[] = {
+    0, 1, -1, 5, -77, INT64_MAX, INT64_MIN, INT64_C(1) << 32, 0x5555555555555555};
 
 enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
 
@@ -207,7 +207,7 @@ static void no_signal(void **state)
     assert_success(hsa_signal_destroy(other));
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 struct waiter {
     pthread_t thread;
@@ -332,7 +332,7 @@ static void silent_stores(void **state)
     assert_success(hsa_signal_destroy(signal));
 }
 
-/* ---- the value's address --------------------------------------------------------------------------------- */
+/* ---- the value's address ----------------------------------------------------------------------------------------- */
 
 /* hsa_amd_signal_value_pointer: signal, value_ptr: HSA_STATUS_SUCCESS, HSA_STATUS_ERROR_INVALID_ARGUMENT,
  * HSA_STATUS_ERROR_INVALID_SIGNAL */

@@ -86,10 +86,10 @@ static void local_signals_make_no_call(void **state)
     assert_int_equal(observer_requests(), before);
 }
 
-static hsa_signal_value_t (*const loads[])(hsa_signal_t) = {
-    hsa_signal_load_relaxed, hsa_signal_load_scacquire, hsa_signal_load_acquire};
-static void (*const stores[])(hsa_signal_t, hsa_signal_value_t) = {
-    hsa_signal_store_relaxed, hsa_signal_store_screlease, hsa_signal_store_release};
+static hsa_signal_value_t (*const loads[])(hsa_signal_t) = {hsa_signal_load_relaxed, hsa_signal_load_scacquire,
+                                                            hsa_signal_load_acquire};
+static void (*const stores[])(hsa_signal_t, hsa_signal_value_t) = {hsa_signal_store_relaxed, hsa_signal_store_screlease,
+                                                                   hsa_signal_store_release};
 typedef hsa_signal_value_t wait_function(hsa_signal_t, hsa_signal_condition_t, hsa_signal_value_t, uint64_t,
                                          hsa_wait_state_t);
 static wait_function *const waits[] = {hsa_signal_wait_relaxed, hsa_signal_wait_scacquire, hsa_signal_wait_acquire};
@@ -147,7 +147,8 @@ static void conditions(void **state)
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (unsigned w = 0; w < 3; w++)
             assert_int_equal(waits[w](signal, cases[i].condition, cases[i].compare,
-                                      cases[i].met ? UINT64_MAX : LONG_AGO, HSA_WAIT_STATE_BLOCKED), 5);
+                                      cases[i].met ? UINT64_MAX : LONG_AGO, HSA_WAIT_STATE_BLOCKED),
+                             5);
     /* nothing could ever meet it */
     assert_int_equal(hsa_signal_wait_relaxed(signal, (hsa_signal_condition_t)9, 0, UINT64_MAX, HSA_WAIT_STATE_ACTIVE),
                      5);
@@ -173,7 +174,7 @@ static void timeouts(void **state)
     assert_success(hsa_signal_destroy(signal));
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 struct waiter {
     pthread_t thread;
@@ -189,8 +190,8 @@ static void *wait_for_it(void *data)
     struct waiter *waiter = data;
 
     waiter->waits = true;
-    waiter->seen = hsa_signal_wait_scacquire(waiter->signal, waiter->condition, waiter->compare, UINT64_MAX,
-                                             waiter->state);
+    waiter->seen =
+        hsa_signal_wait_scacquire(waiter->signal, waiter->condition, waiter->compare, UINT64_MAX, waiter->state);
     waiter->done = true;
     return NULL;
 }
@@ -252,8 +253,8 @@ static void ping_pong(void **state)
     assert_int_equal(pthread_create(&thread, NULL, ping, signals), 0);
     for (int i = 1; i <= 2000; i++) {
         hsa_signal_store_relaxed(signals[0], i);
-        assert_int_equal(hsa_signal_wait_relaxed(signals[1], HSA_SIGNAL_CONDITION_EQ, i, UINT64_MAX,
-                                                 HSA_WAIT_STATE_BLOCKED), i);
+        assert_int_equal(
+            hsa_signal_wait_relaxed(signals[1], HSA_SIGNAL_CONDITION_EQ, i, UINT64_MAX, HSA_WAIT_STATE_BLOCKED), i);
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_success(hsa_signal_destroy(signals[0]));
@@ -315,7 +316,7 @@ static void many_threads(void **state)
         assert_success(hsa_signal_destroy(signals[i]));
 }
 
-/* ---- before and after ------------------------------------------------------------------------------------ */
+/* ---- before and after -------------------------------------------------------------------------------------------- */
 
 static void in_a_child(int channel, void *context)
 {

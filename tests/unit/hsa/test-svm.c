@@ -68,11 +68,15 @@ static void arguments(void **state)
         {HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE, agents[0].handle},
         {HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS, agents[0].handle},
     };
-    static const uint64_t not_set[] = {HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION, HSA_AMD_SVM_ATTRIB_ACCESS_QUERY, 8, 31, 32,
-                                       33, 0x1ff, 0x204, UINT64_MAX};
+    static const uint64_t not_set[] = {
+        HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION, HSA_AMD_SVM_ATTRIB_ACCESS_QUERY, 8, 31, 32, 33, 0x1ff, 0x204, UINT64_MAX};
     static const uint64_t not_got[] = {HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE,
                                        HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE_IN_PLACE,
-                                       HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS, 8, 32, 0x204, UINT64_MAX};
+                                       HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS,
+                                       8,
+                                       32,
+                                       0x204,
+                                       UINT64_MAX};
     uint64_t value;
 
     for (unsigned k = 0; k < 2; k++) {

@@ -6,7 +6,9 @@
 
 #include "tests/unit/hsa/ask.h"
 
+/* clang-format off */
 #define STATUS(name) {HSA_STATUS_##name, "HSA_STATUS_" #name}
+/* clang-format on */
 
 static const struct {
     uint32_t status;

@@ -127,8 +127,8 @@ static void amd_not_initialized(void **state)
     assert_uninitialized(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_SIZE, memory));
     assert_uninitialized(hsa_amd_memory_pool_allocate(pools[0][FINE], PAGE, 0, &ptr));
     assert_uninitialized(hsa_amd_memory_pool_free(ptr));
-    assert_uninitialized(hsa_amd_agent_memory_pool_get_info(agents[0], pools[0][FINE],
-                                                            HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, memory));
+    assert_uninitialized(
+        hsa_amd_agent_memory_pool_get_info(agents[0], pools[0][FINE], HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, memory));
     assert_uninitialized(hsa_amd_agents_allow_access(1, agents, NULL, ptr));
     assert_uninitialized(hsa_amd_memory_pool_can_migrate(pools[0][FINE], pools[1][FINE], &result));
     assert_uninitialized(hsa_amd_memory_migrate(ptr, pools[0][FINE], 0));

@@ -7,14 +7,14 @@
 
 #include "tests/unit/hsa/vmem.h"
 
-#define SIZE ((size_t)2 << 20)
-#define NONE HSA_ACCESS_PERMISSION_NONE
-#define RO HSA_ACCESS_PERMISSION_RO
-#define WO HSA_ACCESS_PERMISSION_WO
-#define RW HSA_ACCESS_PERMISSION_RW
-#define INVALID_ARGUMENT HSA_STATUS_ERROR_INVALID_ARGUMENT
+#define SIZE               ((size_t)2 << 20)
+#define NONE               HSA_ACCESS_PERMISSION_NONE
+#define RO                 HSA_ACCESS_PERMISSION_RO
+#define WO                 HSA_ACCESS_PERMISSION_WO
+#define RW                 HSA_ACCESS_PERMISSION_RW
+#define INVALID_ARGUMENT   HSA_STATUS_ERROR_INVALID_ARGUMENT
 #define INVALID_ALLOCATION HSA_STATUS_ERROR_INVALID_ALLOCATION
-#define INVALID_AGENT HSA_STATUS_ERROR_INVALID_AGENT
+#define INVALID_AGENT      HSA_STATUS_ERROR_INVALID_AGENT
 
 /* Three mappings of one handle in a row, and a gap behind them. */
 static char *va;
@@ -46,7 +46,7 @@ static void assert_never_set(void *address, unsigned agent)
     assert_int_equal(permissions, NONE);
 }
 
-/* ---- set_access ------------------------------------------------------------------------------------------ */
+/* ---- set_access -------------------------------------------------------------------------------------------------- */
 
 /* "Make previously mapped virtual address accessible to specific agents": pages get the union of what agents may. */
 static void set_desc_of_all_agents_makes_the_pages_protection(void **state)
@@ -219,7 +219,7 @@ static void set_desc_with_an_agent_that_is_none_is_invalid_agent(void **state)
     assert_string_equal(vmem_pages(va), "r--");
 }
 
-/* ---- get_access ------------------------------------------------------------------------------------------ */
+/* ---- get_access -------------------------------------------------------------------------------------------------- */
 
 /* hsa_amd_vmem_get_access, perms, SUCCESS: "Get access permissions for memory mapping for specific agent", at any
  * address of it. */
@@ -280,7 +280,7 @@ static void get_va_or_perms_null_is_invalid_argument(void **state)
     assert_status(hsa_amd_vmem_get_access(va, NULL, agents[0]), INVALID_ARGUMENT);
 }
 
-/* ---- the other profile ----------------------------------------------------------------------------------- */
+/* ---- the other profile ------------------------------------------------------------------------------------------- */
 
 static void rocr_set_access_again_keeps_what_others_have(void **state)
 {

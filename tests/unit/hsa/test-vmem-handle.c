@@ -28,7 +28,7 @@ static void assert_is_dead(handle_t handle)
                   HSA_STATUS_ERROR_INVALID_ALLOCATION);
 }
 
-/* ---- handle_create --------------------------------------------------------------------------------------- */
+/* ---- handle_create ----------------------------------------------------------------------------------------------- */
 
 /* hsa_amd_vmem_handle_create: "Create a virtual memory handle within this pool", of every pool of every agent; it reads
  * as zeros. */
@@ -105,8 +105,8 @@ static void create_size_is_a_multiple_of_the_granule(void **state)
     size_t granule = 0;
     handle_t handle = {7};
 
-    assert_success(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE,
-                                                &granule));
+    assert_success(
+        hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE, &granule));
     for (size_t i = 1; i < 8; i++) {
         const size_t sizes[] = {granule / 8 * i, granule + granule / 8 * i, SIZE + i};
 
@@ -127,10 +127,10 @@ static void create_size_of_the_recommended_granule(void **state)
 {
     size_t granule = 0, recommended = 0;
 
-    assert_success(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE,
-                                                &granule));
-    assert_success(hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE,
-                                                &recommended));
+    assert_success(
+        hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE, &granule));
+    assert_success(
+        hsa_amd_memory_pool_get_info(pools[0][FINE], HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE, &recommended));
     assert_true(recommended >= granule && !(recommended % granule));
     vmem_release(vmem_create(recommended));
 }
@@ -212,7 +212,7 @@ static void create_memory_handle_is_a_new_one(void **state)
     }
 }
 
-/* ---- handle_release -------------------------------------------------------------------------------------- */
+/* ---- handle_release ---------------------------------------------------------------------------------------------- */
 
 /* hsa_amd_vmem_handle_release: "HSA_STATUS_ERROR_INVALID_ALLOCATION - Invalid memory handle" */
 static void release_memory_handle_that_is_none_is_invalid_allocation(void **state)
@@ -259,7 +259,7 @@ static void release_while_it_is_mapped_keeps_the_mapping(void **state)
     vmem_free(va, 2 * SIZE);
 }
 
-/* ---- retain_alloc_handle --------------------------------------------------------------------------------- */
+/* ---- retain_alloc_handle ----------------------------------------------------------------------------------------- */
 
 /* hsa_amd_vmem_retain_alloc_handle, memory_handle, addr: "Return a memory handle for previously mapped memory. The
  * handle will be the same value of handle used to map the memory. The returned handle must be released with
@@ -319,8 +319,7 @@ static void retain_addr_that_is_not_mapped_is_invalid_allocation(void **state)
         void *const addresses[] = {va, va + SIZE - 1, va + 2 * SIZE, &again, allocated, (void *)1, (void *)-1};
 
         for (unsigned i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++)
-            assert_status(hsa_amd_vmem_retain_alloc_handle(&again, addresses[i]),
-                          HSA_STATUS_ERROR_INVALID_ALLOCATION);
+            assert_status(hsa_amd_vmem_retain_alloc_handle(&again, addresses[i]), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     }
     assert_status(hsa_amd_vmem_retain_alloc_handle(&again, NULL), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_retain_alloc_handle(NULL, va + SIZE), HSA_STATUS_ERROR_INVALID_ARGUMENT);
@@ -332,7 +331,7 @@ static void retain_addr_that_is_not_mapped_is_invalid_allocation(void **state)
     vmem_free(va, 3 * SIZE);
 }
 
-/* ---- get_alloc_properties_from_handle -------------------------------------------------------------------- */
+/* ---- get_alloc_properties_from_handle ---------------------------------------------------------------------------- */
 
 /* hsa_amd_vmem_get_alloc_properties_from_handle, memory_handle: "Returns the allocation properties of an existing
  * handle" */

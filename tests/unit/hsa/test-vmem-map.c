@@ -8,8 +8,8 @@
 #include "tests/support/wait.h"
 #include "tests/unit/hsa/vmem.h"
 
-#define SIZE ((size_t)2 << 20)
-#define INVALID_ARGUMENT HSA_STATUS_ERROR_INVALID_ARGUMENT
+#define SIZE               ((size_t)2 << 20)
+#define INVALID_ARGUMENT   HSA_STATUS_ERROR_INVALID_ARGUMENT
 #define INVALID_ALLOCATION HSA_STATUS_ERROR_INVALID_ALLOCATION
 
 /* A range of four sizes and a handle of one, for each test. */
@@ -30,7 +30,7 @@ static int teardown(void **state)
     return hsa_nothing_left(state);
 }
 
-/* ---- map ------------------------------------------------------------------------------------------------- */
+/* ---- map --------------------------------------------------------------------------------------------------------- */
 
 /* hsa_amd_vmem_map, SUCCESS: "Map a virtual memory handle to a reserved address range." At its start, inside, and at
  * its end. */
@@ -254,7 +254,7 @@ static void map_out_of_resources(void **state)
     assert_int_equal(munmap(one_more, page_size()), 0);
 }
 
-/* ---- unmap ----------------------------------------------------------------------------------------------- */
+/* ---- unmap ------------------------------------------------------------------------------------------------------- */
 
 /* hsa_amd_vmem_unmap, SUCCESS: "Unmap previously mapped virtual address range". The addresses stay reserved, the
  * contents in the handle. */
@@ -365,10 +365,10 @@ static void nothing_is_unexpected(void **state)
 {
     hsa_amd_vmem_alloc_handle_t handles[] = {vmem_create(4 * page_size()), {0}, {UINT64_MAX}};
     char *range = vmem_reserve(8 * page_size());
-    void *addresses[] = {NULL,   range, range + page_size(), range + 1, range + 8 * page_size(),
-                         &range, (void *)UINTPTR_MAX};
-    const size_t sizes[] = {0,        1, page_size(), 4 * page_size(), 8 * page_size(), SIZE_MAX,
-                            SIZE_MAX & ~(page_size() - 1)};
+    void *addresses[] = {
+        NULL, range, range + page_size(), range + 1, range + 8 * page_size(), &range, (void *)UINTPTR_MAX};
+    const size_t sizes[] = {
+        0, 1, page_size(), 4 * page_size(), 8 * page_size(), SIZE_MAX, SIZE_MAX & ~(page_size() - 1)};
     hsa_agent_t some[] = {agents[0], {0}};
 
     assert_success(hsa_amd_vmem_map(range, page_size(), 0, handles[0], 0));
@@ -392,7 +392,7 @@ static void nothing_is_unexpected(void **state)
     assert_success(hsa_amd_vmem_address_free(range, 8 * page_size()));
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------------------- */
+/* ---- callbacks --------------------------------------------------------------------------------------------------- */
 
 static void note_callback(void *ptr, void *data)
 {

@@ -54,7 +54,7 @@ static void vmem_functions_are_not_initialized(void **state)
     assert_success(hsa_init());
 }
 
-/* ---- address_reserve ------------------------------------------------------------------------------------- */
+/* ---- address_reserve --------------------------------------------------------------------------------------------- */
 
 /* hsa_amd_vmem_address_reserve, SUCCESS; hsa_amd_vmem_address_free, SUCCESS: "Reserve a virtual address range." It is
  * inaccessible, takes no memory, and is given back by address_free. */
@@ -215,7 +215,7 @@ static void reserve_beyond_the_process_limit_is_out_of_resources(void **state)
     child_run(reserve_in_little_address_space, NULL);
 }
 
-/* ---- address_reserve_align ------------------------------------------------------------------------------- */
+/* ---- address_reserve_align --------------------------------------------------------------------------------------- */
 
 /* hsa_amd_vmem_address_reserve; hsa_amd_vmem_address_reserve_align, size, address, flags */
 static void reserve_align_alignment_is_kept(void **state)
@@ -251,7 +251,7 @@ static void reserve_align_alignment_that_is_none_is_invalid_argument(void **stat
     vmem_free(va, SIZE);
 }
 
-/* ---- address_free ---------------------------------------------------------------------------------------- */
+/* ---- address_free ------------------------------------------------------------------------------------------------ */
 
 /* "HSA_STATUS_ERROR_INVALID_ALLOCATION - Invalid va specified" */
 static void free_va_that_is_none_is_invalid_allocation(void **state)
@@ -261,8 +261,7 @@ static void free_va_that_is_none_is_invalid_allocation(void **state)
 
     assert_status(hsa_amd_vmem_address_free(NULL, SIZE), HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_status(hsa_amd_vmem_address_free(&here, SIZE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
-    assert_status(hsa_amd_vmem_address_free(va + page_size(), SIZE - page_size()),
-                  HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    assert_status(hsa_amd_vmem_address_free(va + page_size(), SIZE - page_size()), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     assert_status(hsa_amd_vmem_address_free(va - page_size(), SIZE), HSA_STATUS_ERROR_INVALID_ALLOCATION);
     vmem_free(va, SIZE);
     assert_status(hsa_amd_vmem_address_free(va, SIZE), HSA_STATUS_ERROR_INVALID_ALLOCATION);

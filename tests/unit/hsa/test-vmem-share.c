@@ -14,9 +14,9 @@
 #include "tests/support/wait.h"
 #include "tests/unit/hsa/vmem.h"
 
-#define SIZE ((size_t)2 << 20)
-#define MANY 2000
-#define INVALID_ARGUMENT HSA_STATUS_ERROR_INVALID_ARGUMENT
+#define SIZE               ((size_t)2 << 20)
+#define MANY               2000
+#define INVALID_ARGUMENT   HSA_STATUS_ERROR_INVALID_ARGUMENT
 #define INVALID_ALLOCATION HSA_STATUS_ERROR_INVALID_ALLOCATION
 
 static int export(handle_t handle)
@@ -37,7 +37,7 @@ static handle_t import(int fd)
     return handle;
 }
 
-/* ---- export ---------------------------------------------------------------------------------------------- */
+/* ---- export ------------------------------------------------------------------------------------------------------ */
 
 /* hsa_amd_vmem_export_shareable_handle, dmabuf_fd, SUCCESS: "Get an exportable shareable handle": a new one each time,
  * the caller's, and closed by exec. */
@@ -139,7 +139,7 @@ static void export_dmabuf_fd_keeps_the_memory_alive(void **state)
     vmem_free(va, SIZE);
 }
 
-/* ---- import ---------------------------------------------------------------------------------------------- */
+/* ---- import ------------------------------------------------------------------------------------------------------ */
 
 /* hsa_amd_vmem_export_shareable_handle; hsa_amd_vmem_import_shareable_handle, dmabuf_fd: "re-create a virtual memory
  * handle": of what this process has, it is the same one, and a reference more. */
@@ -332,7 +332,7 @@ static void handles_are_2000_with_256_descriptors(void **state)
     vmem_free(va, MANY * page);
 }
 
-/* ---- another process ------------------------------------------------------------------------------------- */
+/* ---- another process --------------------------------------------------------------------------------------------- */
 
 #define DONE(call) CHECK(!(call))
 

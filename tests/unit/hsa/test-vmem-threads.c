@@ -10,10 +10,10 @@
 #include "tests/support/wait.h"
 #include "tests/unit/hsa/vmem.h"
 
-#define SIZE ((size_t)64 << 10)
-#define ROUNDS 1500
-#define THREADS 4
-#define INVALID_ARGUMENT HSA_STATUS_ERROR_INVALID_ARGUMENT
+#define SIZE               ((size_t)64 << 10)
+#define ROUNDS             1500
+#define THREADS            4
+#define INVALID_ARGUMENT   HSA_STATUS_ERROR_INVALID_ARGUMENT
 #define INVALID_ALLOCATION HSA_STATUS_ERROR_INVALID_ALLOCATION
 
 /* What the threads of a test have in common. */
@@ -22,8 +22,8 @@ struct stage {
     handle_t handle;
     int fd;
     pthread_barrier_t start;
-    unsigned turn;     /* of the next thread; atomic */
-    unsigned done;     /* what succeeded, in a test's own meaning; atomic */
+    unsigned turn; /* of the next thread; atomic */
+    unsigned done; /* what succeeded, in a test's own meaning; atomic */
     unsigned undone;
     unsigned unexpected; /* statuses that nobody should be told */
 };
@@ -68,7 +68,7 @@ static void end(struct stage *stage)
     vmem_free(stage->va, 2 * SIZE);
 }
 
-/* ---- map and unmap --------------------------------------------------------------------------------------- */
+/* ---- map and unmap ----------------------------------------------------------------------------------------------- */
 
 static void *map_all_the_time(void *data)
 {
@@ -112,8 +112,7 @@ static void *map_and_unmap(void *data)
     for (unsigned i = 0; i < ROUNDS; i++) {
         if (is_done(stage, &stage->done, hsa_amd_vmem_map(stage->va, SIZE, 0, stage->handle, 0), INVALID_ARGUMENT,
                     INVALID_ARGUMENT))
-            is_done(stage, &stage->undone, hsa_amd_vmem_unmap(stage->va, SIZE), HSA_STATUS_SUCCESS,
-                    HSA_STATUS_SUCCESS);
+            is_done(stage, &stage->undone, hsa_amd_vmem_unmap(stage->va, SIZE), HSA_STATUS_SUCCESS, HSA_STATUS_SUCCESS);
     }
     return NULL;
 }
@@ -152,7 +151,7 @@ static void set_access_against_unmap(void **state)
     end(&stage);
 }
 
-/* ---- references ------------------------------------------------------------------------------------------ */
+/* ---- references -------------------------------------------------------------------------------------------------- */
 
 static void *retain_and_count(void *data)
 {
@@ -208,8 +207,8 @@ static void *import_use_and_release(void *data)
 
     pthread_barrier_wait(&stage->start);
     for (unsigned i = 0; i < ROUNDS / 10; i++) {
-        if (!is_done(stage, &stage->done, hsa_amd_vmem_import_shareable_handle(stage->fd, &handle),
-                     HSA_STATUS_SUCCESS, HSA_STATUS_SUCCESS))
+        if (!is_done(stage, &stage->done, hsa_amd_vmem_import_shareable_handle(stage->fd, &handle), HSA_STATUS_SUCCESS,
+                     HSA_STATUS_SUCCESS))
             break;
         if (handle.handle != stage->handle.handle || hsa_amd_vmem_map(va, page_size(), 0, handle, 0) ||
             hsa_amd_vmem_unmap(va, page_size()))
@@ -241,10 +240,9 @@ static void *import_and_release(void *data)
     for (unsigned i = 0; i < ROUNDS; i++) {
         handle_t handle;
 
-        if (is_done(stage, &stage->done, hsa_amd_vmem_import_shareable_handle(stage->fd, &handle),
-                    HSA_STATUS_SUCCESS, HSA_STATUS_SUCCESS))
-            is_done(stage, &stage->undone, hsa_amd_vmem_handle_release(handle), HSA_STATUS_SUCCESS,
-                    HSA_STATUS_SUCCESS);
+        if (is_done(stage, &stage->done, hsa_amd_vmem_import_shareable_handle(stage->fd, &handle), HSA_STATUS_SUCCESS,
+                    HSA_STATUS_SUCCESS))
+            is_done(stage, &stage->undone, hsa_amd_vmem_handle_release(handle), HSA_STATUS_SUCCESS, HSA_STATUS_SUCCESS);
     }
     return NULL;
 }
@@ -277,8 +275,7 @@ static void *map_release_and_unmap(void *data)
         hsa_amd_memory_pool_t pool = pools[i % AGENTS][i % POOLS];
         handle_t handle;
 
-        if (!is_done(stage, &stage->done,
-                     hsa_amd_vmem_handle_create(pool, page_size(), MEMORY_TYPE_PINNED, 0, &handle),
+        if (!is_done(stage, &stage->done, hsa_amd_vmem_handle_create(pool, page_size(), MEMORY_TYPE_PINNED, 0, &handle),
                      HSA_STATUS_SUCCESS, HSA_STATUS_SUCCESS))
             break;
         if (hsa_amd_vmem_map(va, page_size(), 0, handle, 0) || hsa_amd_vmem_handle_release(handle) ||
@@ -298,7 +295,7 @@ static void create_map_release_and_unmap_side_by_side(void **state)
     end(&stage);
 }
 
-/* ---- ranges ---------------------------------------------------------------------------------------------- */
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
 
 static void *reserve_map_and_free(void *data)
 {
@@ -310,8 +307,8 @@ static void *reserve_map_and_free(void *data)
 
         if (hsa_amd_vmem_address_reserve(&va, SIZE, (uintptr_t)stage->va, 0) ||
             hsa_amd_vmem_map(va, SIZE, 0, stage->handle, 0) ||
-            hsa_amd_vmem_address_free(va, SIZE) != HSA_STATUS_ERROR_RESOURCE_FREE ||
-            hsa_amd_vmem_unmap(va, SIZE) || hsa_amd_vmem_address_free(va, SIZE))
+            hsa_amd_vmem_address_free(va, SIZE) != HSA_STATUS_ERROR_RESOURCE_FREE || hsa_amd_vmem_unmap(va, SIZE) ||
+            hsa_amd_vmem_address_free(va, SIZE))
             count(&stage->unexpected);
     }
     return NULL;
@@ -337,8 +334,7 @@ static void *map_where_it_may_vanish(void *data)
     for (unsigned i = 0; i < ROUNDS; i++)
         if (is_done(stage, &stage->done, hsa_amd_vmem_map(stage->va, SIZE, 0, stage->handle, 0), INVALID_ARGUMENT,
                     INVALID_ARGUMENT))
-            is_done(stage, &stage->undone, hsa_amd_vmem_unmap(stage->va, SIZE), HSA_STATUS_SUCCESS,
-                    HSA_STATUS_SUCCESS);
+            is_done(stage, &stage->undone, hsa_amd_vmem_unmap(stage->va, SIZE), HSA_STATUS_SUCCESS, HSA_STATUS_SUCCESS);
     return NULL;
 }
 

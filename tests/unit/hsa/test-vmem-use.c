@@ -11,9 +11,9 @@
 #include "tests/support/wait.h"
 #include "tests/unit/hsa/vmem.h"
 
-#define SIZE ((size_t)2 << 20)
-#define GIB ((size_t)1 << 30)
-#define INVALID_ARGUMENT HSA_STATUS_ERROR_INVALID_ARGUMENT
+#define SIZE               ((size_t)2 << 20)
+#define GIB                ((size_t)1 << 30)
+#define INVALID_ARGUMENT   HSA_STATUS_ERROR_INVALID_ARGUMENT
 #define INVALID_ALLOCATION HSA_STATUS_ERROR_INVALID_ALLOCATION
 
 /* One handle three times in a row: what runs over an end goes on at the other. */
@@ -106,7 +106,7 @@ static void permissions_of_a_thousand_pages(void **state)
     vmem_free(va, N * page);
 }
 
-/* ---- calls ----------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static void use_once(char *va, handle_t handle)
 {
@@ -164,7 +164,7 @@ static void calls_of_a_handle_not_used_lately_are_one(void **state)
     vmem_free(va, 4 * SIZE);
 }
 
-/* ---- nothing left ---------------------------------------------------------------------------------------- */
+/* ---- nothing left ------------------------------------------------------------------------------------------------ */
 
 /* Takes what the process can have, to be given back; keeps no more than a few bytes free. */
 static void **take_all_memory(void)
@@ -225,7 +225,7 @@ static void functions_without_memory_are_out_of_resources(void **state)
     child_run(use_without_memory, NULL);
 }
 
-/* ---- the ends -------------------------------------------------------------------------------------------- */
+/* ---- the ends ---------------------------------------------------------------------------------------------------- */
 
 struct inherited {
     char *va;

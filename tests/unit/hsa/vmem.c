@@ -81,7 +81,7 @@ hsa_access_permission_t vmem_access(void *va, unsigned agent)
     return permissions;
 }
 
-/* ---- what the kernel has --------------------------------------------------------------------------------- */
+/* ---- what the kernel has ----------------------------------------------------------------------------------------- */
 
 const char *vmem_pages(const void *va)
 {

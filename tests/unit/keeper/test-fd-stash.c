@@ -13,7 +13,7 @@
 /* Descriptors wait in it without a place in anybody's table, so a few files stand for many. */
 #define FILES 7
 /* More than twenty bundles' worth, and what fits into the limit of a user without privileges. */
-#define MANY 150000
+#define MANY   150000
 #define MODEST 900
 
 struct arrived {

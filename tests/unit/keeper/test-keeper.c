@@ -29,8 +29,8 @@
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
 
-#define BUFFERS 500
-#define HEARTBEAT_MS 10
+#define BUFFERS       500
+#define HEARTBEAT_MS  10
 #define IMPATIENCE_MS 3000
 
 enum order {
@@ -44,7 +44,7 @@ enum order {
     ORDER_UPGRADE,
     ORDER_PING,
     ORDER_USURP, /* the keeper's own descriptors */
-    ORDER_LEAK, /* forks a child that keeps everything open; that one reports PONG */
+    ORDER_LEAK,  /* forks a child that keeps everything open; that one reports PONG */
 };
 
 /* ORDER_READY */
@@ -81,7 +81,7 @@ static void limit_descriptors(rlim_t most)
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
-/* ----------------------------------------------------------------------------------------------------- the broker */
+/* ---- the broker -------------------------------------------------------------------------------------------------- */
 
 struct fake {
     struct keeper_link *keeper;
@@ -319,14 +319,14 @@ static int play_broker(char **argv)
     }
 }
 
-/* ----------------------------------------------------------------------------------------------------- the keeper */
+/* ---- the keeper -------------------------------------------------------------------------------------------------- */
 
 struct settings {
     bool inherited;
-    bool program;  /* there is a previous one */
+    bool program; /* there is a previous one */
     bool impatient;
-    bool careless; /* who starts it ignores children */
-    rlim_t nofile; /* 0: as it is */
+    bool careless;         /* who starts it ignores children */
+    rlim_t nofile;         /* 0: as it is */
     const char *installed; /* NULL: this program */
 };
 
@@ -381,7 +381,7 @@ static int go_on_as_keeper(char **argv)
     return run_keeper(argv, &settings, fd_stash, -1);
 }
 
-/* ------------------------------------------------------------------------------------------------------- the tests */
+/* ---- the tests --------------------------------------------------------------------------------------------------- */
 
 static char *program[] = {(char *)"test-keeper", NULL};
 static pid_t keeper_pid_;
@@ -760,9 +760,7 @@ static void an_upgrade_to_no_program(void **state)
         const char *path;
         int error;
     } installed[] = {
-        {"/nonexistent/memoryd", ENOENT},
-        {"/etc/passwd", EACCES},
-        {"/", ENOEXEC},
+        {"/nonexistent/memoryd", ENOENT}, {"/etc/passwd", EACCES}, {"/", ENOEXEC},
         {"/bin/false", ENOEXEC}, /* as one that lacks a library */
         {"/bin/true", ENOEXEC},
     };

@@ -109,11 +109,8 @@ static void windows_end_one_by_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_rest_is_counted_and_told_once),
-        TEST(nobody_is_silenced_by_another),
-        TEST(the_table_is_bounded),
-        TEST(a_report_is_as_severe_as_what_it_counts),
-        TEST(windows_end_one_by_one),
+        TEST(the_rest_is_counted_and_told_once),       TEST(nobody_is_silenced_by_another), TEST(the_table_is_bounded),
+        TEST(a_report_is_as_severe_as_what_it_counts), TEST(windows_end_one_by_one),
     };
 
     return test_run(tests, NULL, NULL);

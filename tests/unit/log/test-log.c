@@ -108,7 +108,9 @@ static void I8_a_program_cannot_forge_a_line_by_its_name(void **state)
     char wanted[128];
 
     assert_ok(prctl(PR_SET_NAME, "a\" of uid 0:\n\033\x9b"));
-    log_client(LOG_LEVEL_WARNING, (struct log_client){.uid = 2000, .pid = getpid()}, "said \"%s\"", "\xc2\x9b" "2J");
+    log_client(LOG_LEVEL_WARNING, (struct log_client){.uid = 2000, .pid = getpid()}, "said \"%s\"",
+               "\xc2\x9b"
+               "2J");
     assert_ok(prctl(PR_SET_NAME, "test-log"));
     snprintf(wanted, sizeof(wanted),
              "memoryd: warning: client %d \"a\\x22 of uid 0:\\x0a\\x1b\\x9b\" of uid 2000: said \"??2J\"\n",

@@ -22,7 +22,7 @@ static struct {
     char *map;
     size_t length;
     size_t first;
-    size_t stuck; /* one page that is not moved; SIZE_MAX = none */
+    size_t stuck;   /* one page that is not moved; SIZE_MAX = none */
     unsigned moves; /* times that the kernel was asked to move something */
     void (*moving)(unsigned moves);
     uint64_t available[2];

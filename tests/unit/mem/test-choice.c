@@ -130,8 +130,8 @@ static void transparent_ones_come_behind_those_that_are_set_aside(void **state)
     assert_string_equal(choose(pools, (struct memory_spec){0}, 18 * MB), "all-thp");
     /* parts round the nodes are smaller than such a page, or made of them */
     assert_string_equal(choose(pools, (struct memory_spec){.placement = PLACEMENT_INTERLEAVE}, 8 * MB), "all-4k");
-    assert_string_equal(choose(pools, (struct memory_spec){.placement = PLACEMENT_INTERLEAVE, .part_size = 4 * MB},
-                               8 * MB), "all-thp");
+    assert_string_equal(
+        choose(pools, (struct memory_spec){.placement = PLACEMENT_INTERLEAVE, .part_size = 4 * MB}, 8 * MB), "all-thp");
     assert_string_equal(choose(pools, (struct memory_spec){.placement = PLACEMENT_SPLIT}, 8 * MB), "all-thp");
     pools_free(pools);
 }

@@ -205,8 +205,11 @@ static void test_rights(void **state)
                 primary = {.uid = 3, .gid = 20}, stranger = {.uid = 4, .gid = 4};
     struct name *name;
 
-    assert_int_equal(bind_as("a", (struct name_new_args){.gid = 20, .group_rights = RIGHT_WRITE | RIGHT_SHARE,
-                                                         .other_rights = RIGHT_READ}, &name), 0);
+    assert_int_equal(bind_as("a",
+                             (struct name_new_args){
+                                 .gid = 20, .group_rights = RIGHT_WRITE | RIGHT_SHARE, .other_rights = RIGHT_READ},
+                             &name),
+                     0);
     assert_int_equal(name_rights(name, &owner, false), RIGHTS_ALL);
     assert_int_equal(name_rights(name, &stranger, true), RIGHTS_ALL);
     assert_int_equal(name_rights(name, &member, false), RIGHT_READ | RIGHT_WRITE | RIGHT_SHARE);
@@ -250,7 +253,7 @@ int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_parsing),       T(test_length), T(test_one_namespace_for_each_user),
+        T(test_parsing),          T(test_length), T(test_one_namespace_for_each_user),
         T(test_name_being_bound), T(test_rights), T(test_many_and_walk),
     };
 

@@ -73,8 +73,7 @@ static void allocate_and_look(struct pools *pools, struct memory_spec request, u
         volatile char touched = map[at];
 
         (void)touched;
-        assert_int_equal(page_node(map + at),
-                         topology_node(&machine, plan_node_of(&c.plan, at, NULL))->physical);
+        assert_int_equal(page_node(map + at), topology_node(&machine, plan_node_of(&c.plan, at, NULL))->physical);
     }
     munmap(map, c.plan.brief.bytes);
     commit_deinit(&c);
@@ -96,22 +95,26 @@ static void every_way(enum pages pages, uint64_t size, uint64_t part)
 
     for (uint32_t i = 0; i < n_nodes; i++) {
         allocate_and_look(pools, (struct memory_spec){.pages = pages, .n_nodes = 1, .nodes = {node[i]}}, size);
-        allocate_and_look(pools, (struct memory_spec){.pages = pages, .n_nodes = 1, .nodes = {node[i]},
-                                                       .placement = PLACEMENT_LOCAL}, size);
-        allocate_and_look(pools, (struct memory_spec){.pages = pages, .n_nodes = 1, .nodes = {node[i]},
-                                                       .placement = PLACEMENT_PREFERRED}, size);
+        allocate_and_look(
+            pools, (struct memory_spec){.pages = pages, .n_nodes = 1, .nodes = {node[i]}, .placement = PLACEMENT_LOCAL},
+            size);
+        allocate_and_look(
+            pools,
+            (struct memory_spec){.pages = pages, .n_nodes = 1, .nodes = {node[i]}, .placement = PLACEMENT_PREFERRED},
+            size);
     }
     allocate_and_look(pools, (struct memory_spec){.pages = pages}, size);
     allocate_and_look(pools, on_first(n_nodes, (struct memory_spec){.pages = pages, .placement = PLACEMENT_BIND}),
                       size);
-    allocate_and_look(pools,
-                      on_first(n_nodes, (struct memory_spec){.pages = pages, .placement = PLACEMENT_INTERLEAVE,
-                                                             .part_size = part}),
-                      size);
-    allocate_and_look(pools,
-                      on_first(2, (struct memory_spec){.pages = pages, .placement = PLACEMENT_SPLIT, .n_weights = 2,
-                                                       .weights = {1, 2}}),
-                      size);
+    allocate_and_look(
+        pools,
+        on_first(n_nodes, (struct memory_spec){.pages = pages, .placement = PLACEMENT_INTERLEAVE, .part_size = part}),
+        size);
+    allocate_and_look(
+        pools,
+        on_first(2,
+                 (struct memory_spec){.pages = pages, .placement = PLACEMENT_SPLIT, .n_weights = 2, .weights = {1, 2}}),
+        size);
     pools_free(pools);
 }
 
@@ -171,9 +174,13 @@ static void I1_a_full_node_refuses(void **state)
     c.topology = &machine;
     c.pages = PAGES_BASE;
     c.page_size = page_size();
-    plan_unpack(&c.plan, &(struct plan_brief){.bytes = full->total / page_size() * page_size(), .n_nodes = 1,
-                                              .node = full->number, .strict = true,
-                                              .placement = PLACEMENT_BIND}, NULL);
+    plan_unpack(&c.plan,
+                &(struct plan_brief){.bytes = full->total / page_size() * page_size(),
+                                     .n_nodes = 1,
+                                     .node = full->number,
+                                     .strict = true,
+                                     .placement = PLACEMENT_BIND},
+                NULL);
     assert_int_equal(commit_run(&c), STATUS_NO_MEMORY);
     assert_int_equal(fd_count(), fds);
 }

@@ -19,8 +19,7 @@ static int setup(void **state)
 
     machine = (struct topology){.base_page = PAGE, .thp_size = 2 * MB, .n_nodes = 4};
     for (uint32_t i = 0; i < 4; i++) {
-        machine.nodes[i] = (struct topology_node){
-            .number = i, .physical = i, .total = totals[i], .has_cpus = i != 2};
+        machine.nodes[i] = (struct topology_node){.number = i, .physical = i, .total = totals[i], .has_cpus = i != 2};
         for (uint32_t k = 0; k < 4; k++)
             machine.nodes[i].distances[k] = i == k ? 10 : 20 + 5 * (i > k ? i - k : k - i);
     }
@@ -109,30 +108,25 @@ static void a_request_finds_its_pool(void **state)
         find(pools, (struct memory_spec){.n_nodes = 1, .nodes = {1}, .placement = PLACEMENT_PREFERRED})->name,
         "all-4k");
     assert_string_equal(
-        find(pools, (struct memory_spec){.n_nodes = 1, .nodes = {3}, .placement = PLACEMENT_LOCAL})->name,
-        "all-4k");
+        find(pools, (struct memory_spec){.n_nodes = 1, .nodes = {3}, .placement = PLACEMENT_LOCAL})->name, "all-4k");
     assert_string_equal(find(pools, (struct memory_spec){.pages = PAGES_THP})->name, "all-thp");
     assert_string_equal(find(pools, (struct memory_spec){.pool = "node0-thp"})->name, "node0-thp");
     assert_string_equal(find(pools, (struct memory_spec){.page_size = PAGE})->name, "all-4k");
 
-    assert_int_equal(find_fails(pools, (struct memory_spec){.pool = "node7-4k"}, "node7-4k"),
-                     STATUS_NO_SUCH_POOL);
+    assert_int_equal(find_fails(pools, (struct memory_spec){.pool = "node7-4k"}, "node7-4k"), STATUS_NO_SUCH_POOL);
     assert_int_equal(find_fails(pools, (struct memory_spec){.n_nodes = 1, .nodes = {3}}, "no memory"),
                      STATUS_NO_SUCH_NODE);
     assert_int_equal(find_fails(pools, (struct memory_spec){.n_nodes = 1, .nodes = {9}}, "node 9"),
                      STATUS_NO_SUCH_NODE);
-    assert_int_equal(find_fails(pools, (struct memory_spec){.pages = PAGES_HUGETLB}, "no pages"),
-                     STATUS_NO_SUCH_POOL);
-    assert_int_equal(find_fails(pools, (struct memory_spec){.page_size = 12345}, "12345"),
-                     STATUS_NO_SUCH_POOL);
+    assert_int_equal(find_fails(pools, (struct memory_spec){.pages = PAGES_HUGETLB}, "no pages"), STATUS_NO_SUCH_POOL);
+    assert_int_equal(find_fails(pools, (struct memory_spec){.page_size = 12345}, "12345"), STATUS_NO_SUCH_POOL);
     assert_int_equal(find_fails(pools, (struct memory_spec){.pool = "node0-4k", .pages = PAGES_THP}, "kind"),
                      STATUS_INVALID_ARGUMENT);
     pools_free(pools);
 
     machine.thp_size = 0;
     pools = make(&(struct pools_config){0});
-    assert_int_equal(find_fails(pools, (struct memory_spec){.pages = PAGES_THP}, "shmem_enabled"),
-                     STATUS_NO_SUCH_POOL);
+    assert_int_equal(find_fails(pools, (struct memory_spec){.pages = PAGES_THP}, "shmem_enabled"), STATUS_NO_SUCH_POOL);
     pools_free(pools);
 }
 
@@ -168,16 +162,16 @@ static void sizes_have_their_own_errors(void **state)
     assert_int_equal(plan_fails(pools_by_name(pools, "node0-thp"), (struct memory_spec){0}, 200 * MB),
                      STATUS_POOL_FULL);
     assert_int_equal(pool_available(pools_by_name(pools, "node0-thp")), 112 * MB);
-    assert_int_equal(plan_fails(all, (struct memory_spec){.n_nodes = 1, .nodes = {0},
-                                                           .placement = PLACEMENT_BIND}, 200 * MB),
-                     STATUS_POOL_FULL);
-    assert_int_equal(plan_fails(all, (struct memory_spec){.n_nodes = 1, .nodes = {0},
-                                                           .placement = PLACEMENT_BIND}, 600 * MB),
-                     STATUS_TOO_BIG);
+    assert_int_equal(
+        plan_fails(all, (struct memory_spec){.n_nodes = 1, .nodes = {0}, .placement = PLACEMENT_BIND}, 200 * MB),
+        STATUS_POOL_FULL);
+    assert_int_equal(
+        plan_fails(all, (struct memory_spec){.n_nodes = 1, .nodes = {0}, .placement = PLACEMENT_BIND}, 600 * MB),
+        STATUS_TOO_BIG);
     /* a preference goes on to the next nearest */
-    assert_int_equal(pool_plan(all, &(struct memory_spec){.n_nodes = 1, .nodes = {0},
-                                                           .placement = PLACEMENT_LOCAL},
-                               200 * MB, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(all, &(struct memory_spec){.n_nodes = 1, .nodes = {0}, .placement = PLACEMENT_LOCAL},
+                               200 * MB, TALLY_STOCK, &plan, NULL),
+                     0);
     assert_int_equal(plan.brief.node, 1);
     pools_free(pools);
 }
@@ -189,27 +183,26 @@ static void plans_mind_the_pool(void **state)
     struct pool *all = pools_by_name(pools, "all-4k");
     struct plan plan;
 
-    assert_int_equal(plan_fails(pool, (struct memory_spec){.n_nodes = 1, .nodes = {1}}, PAGE),
-                     STATUS_NO_SUCH_NODE);
-    assert_int_equal(pool_plan(pool, &(struct memory_spec){.n_nodes = 1, .nodes = {1},
-                                                            .placement = PLACEMENT_LOCAL},
-                               PAGE, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(plan_fails(pool, (struct memory_spec){.n_nodes = 1, .nodes = {1}}, PAGE), STATUS_NO_SUCH_NODE);
+    assert_int_equal(pool_plan(pool, &(struct memory_spec){.n_nodes = 1, .nodes = {1}, .placement = PLACEMENT_LOCAL},
+                               PAGE, TALLY_STOCK, &plan, NULL),
+                     0);
     assert_int_equal(plan.brief.node, 0);
     assert_int_equal(plan_fails(all, (struct memory_spec){.n_nodes = 2, .nodes = {0, 0}}, PAGE),
                      STATUS_INVALID_ARGUMENT);
-    assert_int_equal(plan_fails(all, (struct memory_spec){.placement = PLACEMENT_SPLIT, .n_weights = 3,
-                                                           .weights = {0}}, PAGE),
-                     STATUS_INVALID_ARGUMENT);
-    assert_int_equal(plan_fails(all, (struct memory_spec){.placement = PLACEMENT_SPLIT, .n_weights = 2,
-                                                           .weights = {0}}, PAGE),
-                     STATUS_INVALID_ARGUMENT);
+    assert_int_equal(
+        plan_fails(all, (struct memory_spec){.placement = PLACEMENT_SPLIT, .n_weights = 3, .weights = {0}}, PAGE),
+        STATUS_INVALID_ARGUMENT);
+    assert_int_equal(
+        plan_fails(all, (struct memory_spec){.placement = PLACEMENT_SPLIT, .n_weights = 2, .weights = {0}}, PAGE),
+        STATUS_INVALID_ARGUMENT);
     /* nobody says where nor from where: the node with most room */
     assert_int_equal(pool_plan(all, &(struct memory_spec){0}, PAGE, TALLY_STOCK, &plan, NULL), 0);
     assert_int_equal(plan.brief.node, 1);
     pools_free(pools);
 }
 
-/* ---- which node comes first ---------------------------------------------------------------------------------- */
+/* ---- which node comes first -------------------------------------------------------------------------------------- */
 
 /* Two nodes with CPUs, a fast and a large slow one without: the latter has most room. */
 static int setup_tiers(void **state)
@@ -219,8 +212,7 @@ static int setup_tiers(void **state)
 
     machine = (struct topology){.base_page = PAGE, .n_nodes = 4};
     for (uint32_t i = 0; i < 4; i++) {
-        machine.nodes[i] = (struct topology_node){
-            .number = i, .physical = i, .total = totals[i], .has_cpus = i < 2};
+        machine.nodes[i] = (struct topology_node){.number = i, .physical = i, .total = totals[i], .has_cpus = i < 2};
         memcpy(machine.nodes[i].distances, distances[i], sizeof(distances[i]));
     }
     return 0;
@@ -230,8 +222,8 @@ static int setup_tiers(void **state)
 static const char *order(struct pool *pool, struct memory_spec request)
 {
     static char text[64];
-    bool only_named = request.n_nodes && (request.placement == PLACEMENT_BIND ||
-                                          request.placement == PLACEMENT_INTERLEAVE);
+    bool only_named =
+        request.n_nodes && (request.placement == PLACEMENT_BIND || request.placement == PLACEMENT_INTERLEAVE);
     struct problem problem = PROBLEM_NULL;
     uint64_t size = 0;
     struct plan plan;
@@ -251,15 +243,15 @@ static const char *order(struct pool *pool, struct memory_spec request)
     return text;
 }
 
-#define ASKED(how, caller, ...) \
-    ((struct memory_spec){ \
-        .placement = PLACEMENT_##how, \
-        .caller_node = (caller), \
+#define ASKED(how, caller, ...)                                          \
+    ((struct memory_spec){                                               \
+        .placement = PLACEMENT_##how,                                    \
+        .caller_node = (caller),                                         \
         .n_nodes = sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), \
-        .nodes = {__VA_ARGS__}, \
+        .nodes = {__VA_ARGS__},                                          \
     })
 #define ANYWHERE(how, caller) ((struct memory_spec){.placement = PLACEMENT_##how, .caller_node = (caller)})
-#define ON(node) (1 + (node))
+#define ON(node)              (1 + (node))
 
 static void the_callers_node_comes_first_and_then_the_nearest(void **state)
 {
@@ -474,23 +466,20 @@ static void bad_declarations_are_refused(void **state)
     assert_int_equal(declare((struct pool_config){.name = ""}), STATUS_INVALID_ARGUMENT);
     assert_int_equal(declare((struct pool_config){.name = "a b"}), STATUS_INVALID_ARGUMENT);
     assert_int_equal(declare((struct pool_config){.name = "node0-4k"}), STATUS_INVALID_ARGUMENT);
-    assert_int_equal(declare((struct pool_config){.name = "x", .n_nodes = 1, .nodes = {3}}),
-                     STATUS_NO_SUCH_NODE);
-    assert_int_equal(declare((struct pool_config){.name = "x", .n_nodes = 1, .nodes = {70}}),
-                     STATUS_NO_SUCH_NODE);
+    assert_int_equal(declare((struct pool_config){.name = "x", .n_nodes = 1, .nodes = {3}}), STATUS_NO_SUCH_NODE);
+    assert_int_equal(declare((struct pool_config){.name = "x", .n_nodes = 1, .nodes = {70}}), STATUS_NO_SUCH_NODE);
     assert_int_equal(declare((struct pool_config){.name = "x", .n_nodes = 2, .nodes = {1, 1}}),
                      STATUS_INVALID_ARGUMENT);
-    assert_int_equal(declare((struct pool_config){.name = "x", .pages = PAGES_HUGETLB}),
-                     STATUS_NOT_SUPPORTED);
+    assert_int_equal(declare((struct pool_config){.name = "x", .pages = PAGES_HUGETLB}), STATUS_NOT_SUPPORTED);
     assert_int_equal(declare((struct pool_config){.name = "x", .part_size = PAGE}), STATUS_INVALID_ARGUMENT);
-    assert_int_equal(declare((struct pool_config){.name = "x", .placement = PLACEMENT_INTERLEAVE,
-                                                  .part_size = PAGE + 1}), STATUS_INVALID_ARGUMENT);
+    assert_int_equal(
+        declare((struct pool_config){.name = "x", .placement = PLACEMENT_INTERLEAVE, .part_size = PAGE + 1}),
+        STATUS_INVALID_ARGUMENT);
     assert_int_equal(declare((struct pool_config){.name = "x", .n_weights = 1, .weights = {1}}),
                      STATUS_INVALID_ARGUMENT);
     assert_int_equal(declare((struct pool_config){.name = "x", .placement = PLACEMENT_SPLIT, .n_weights = 3}),
                      STATUS_INVALID_ARGUMENT);
-    assert_int_equal(declare((struct pool_config){.name = "x", .capacity = {.percent = 200}}),
-                     STATUS_INVALID_ARGUMENT);
+    assert_int_equal(declare((struct pool_config){.name = "x", .capacity = {.percent = 200}}), STATUS_INVALID_ARGUMENT);
     machine.thp_size = 0;
     assert_int_equal(declare((struct pool_config){.name = "x", .pages = PAGES_THP}), STATUS_NOT_SUPPORTED);
 }
@@ -505,7 +494,10 @@ static void I5_budgets_stay_exact(void **state)
     };
     struct pools *pools = make(&(struct pools_config){.pools = declared, .n_pools = 3});
     enum { LIVE = 300 };
-    static struct { struct pool *pool; struct plan plan; } live[LIVE];
+    static struct {
+        struct pool *pool;
+        struct plan plan;
+    } live[LIVE];
     unsigned refused = 0;
 
     srandom(7);

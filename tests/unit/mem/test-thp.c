@@ -16,7 +16,7 @@
 #include "tests/support/memory.h"
 #include "tests/support/wait.h"
 
-#define SLICE (COMMIT_SLICE)
+#define SLICE     (COMMIT_SLICE)
 #define CALLS_MAX 64
 
 static struct topology machine;
@@ -134,8 +134,7 @@ static void prepare(struct commit *c, uint64_t bytes, unsigned threads)
     c->page_size = huge;
     c->threads = threads;
     plan_unpack(&c->plan,
-                &(struct plan_brief){
-                    .bytes = bytes, .n_nodes = 1, .node = a_node(), .placement = PLACEMENT_PREFERRED},
+                &(struct plan_brief){.bytes = bytes, .n_nodes = 1, .node = a_node(), .placement = PLACEMENT_PREFERRED},
                 NULL);
 }
 

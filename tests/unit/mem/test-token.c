@@ -21,8 +21,8 @@ static int setup(void **state)
     state_setup(state);
     tokens_init(&tokens, s.ledger);
     buffer = state_live_buffer();
-    bearer = (struct peer){.uid = 1000, .gid = 10, .pid = 500, .pidfd = -1, .start_time = 12345, .groups = groups,
-                           .n_groups = 2};
+    bearer = (struct peer){
+        .uid = 1000, .gid = 10, .pid = 500, .pidfd = -1, .start_time = 12345, .groups = groups, .n_groups = 2};
     return 0;
 }
 
@@ -309,8 +309,8 @@ static void test_remembered_by_the_next_broker(void **state)
 
 static void test_links_counts_and_limit(void **state)
 {
-    struct token_args args = {.buffer = buffer, .account = s.account, .rights = RIGHT_READ,
-                              .expires_at = DEADLINE_NEVER};
+    struct token_args args = {
+        .buffer = buffer, .account = s.account, .rights = RIGHT_READ, .expires_at = DEADLINE_NEVER};
     struct token *keeping = token_with((struct token_args){.flags = TOKEN_KEEPING, .uses = 1});
     struct token *weak = token_with((struct token_args){0}), *none = NULL;
     uint64_t id = weak->record->head.id;

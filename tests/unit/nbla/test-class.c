@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a kind of memory ------------------------------------------------------------------------------------ */
+/* ---- a kind of memory -------------------------------------------------------------------------------------------- */
 
 /* The operations that were called, and what they are to give. */
 static struct {
@@ -32,10 +32,10 @@ static int note(const char *call, nbla_memory *memory, nbla_memory *from)
 }
 
 /* Since the last time. */
-#define assert_calls(wanted) \
-    do { \
+#define assert_calls(wanted)                     \
+    do {                                         \
         assert_string_equal(mock.calls, wanted); \
-        *mock.calls = '\0'; \
+        *mock.calls = '\0';                      \
     } while (0)
 
 static int mock_alloc(nbla_memory *memory)
@@ -174,7 +174,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* ---- construction ---------------------------------------------------------------------------------------- */
+/* ---- construction ------------------------------------------------------------------------------------------------ */
 
 /* nbla_memory_new_ops: "Constructor will be called from a inherited class constructor to set bytes and device_id." */
 static void new_ops(void **state)
@@ -309,7 +309,7 @@ static void destroy_merged(void **state)
     assert_gives(nbla_memory_destroy(blocks[1]), 0);
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 /* nbla_memory_bytes: "Get memory block size in bytes." nbla_memory_requested_bytes: "Get requested allocation memory
  * size in bytes." The two of memory that was divided differ; nbla_memory_set_requested_bytes sets the second. */
@@ -457,7 +457,7 @@ static void bytes_active(void **state)
     assert_gives(nbla_memory_destroy(memory), 0);
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 /* nbla_memory_alloc: "Allocate memory by Memory::alloc_impl implemented in an implementation class." Twice is VALUE, a
  * failure is its own and may be tried again: NBLA_ERROR_VALUE, NBLA_ERROR_MEMORY. */
@@ -617,7 +617,7 @@ static void merge_refused(void **state)
     assert_gives(nbla_memory_destroy(other), 0);
 }
 
-/* ---- virtual memory -------------------------------------------------------------------------------------- */
+/* ---- virtual memory ---------------------------------------------------------------------------------------------- */
 
 /* nbla_memory_bind, nbla_memory_unbind, nbla_memory_grow: "This method can be executed only if memory_type_ ==
  * MemType::Virtual." Else NBLA_ERROR_MEMORY. */
@@ -718,7 +718,7 @@ static void physical_memories(void **state)
     assert_gives(nbla_memory_destroy(memory), 0);
 }
 
-/* ---- the device ------------------------------------------------------------------------------------------ */
+/* ---- the device -------------------------------------------------------------------------------------------------- */
 
 /* nbla_memory_get_device_state: "In default this function does noting and return DeviceMemoryState::Unlocked."
  * nbla_memory_lock_device: "Request device memory state [...] In default this function does nothing."
@@ -738,7 +738,7 @@ static void device_state(void **state)
     assert_gives(nbla_memory_destroy(other), 0);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* nbla_strerror of each error; nbla_error and nbla_error_code are the last failure's. */
 static void errors(void **state)

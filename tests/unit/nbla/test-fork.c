@@ -263,10 +263,8 @@ static void opened_memory_stays_shared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(free_blocks_are_of_one_process_only),
-        TEST(what_was_shared_is_the_parents),
-        TEST(there_may_be_more_than_descriptors),
-        TEST(chunks_are_of_one_process_only),
+        TEST(free_blocks_are_of_one_process_only), TEST(what_was_shared_is_the_parents),
+        TEST(there_may_be_more_than_descriptors),  TEST(chunks_are_of_one_process_only),
         TEST(opened_memory_stays_shared),
     };
 

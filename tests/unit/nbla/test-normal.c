@@ -18,7 +18,7 @@ static int node_of(nbla_memory *memory)
     return info.n_nodes == 1 ? (int)info.nodes[0] : -1;
 }
 
-/* ---- making ---------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 /* nbla_memory_new with bytes and device_id; nbla_memory_alloc gives zeroed memory, and bytes() stays. */
 static void new_and_alloc(void **state)
@@ -50,8 +50,15 @@ static void devices(void **state)
     static const struct {
         const char *device_id;
         int node;
-    } rows[] = {{"numa:0", 0}, {"numa:1", 1}, {"numa:1,1", 1}, {"interleave:0,1", -1}, {"interleave:0-1", -1},
-                {"numa:0-1", -2}, {"numa:0,1", -2}, {"", -2}, {"extra", 1}};
+    } rows[] = {{"numa:0", 0},
+                {"numa:1", 1},
+                {"numa:1,1", 1},
+                {"interleave:0,1", -1},
+                {"interleave:0-1", -1},
+                {"numa:0-1", -2},
+                {"numa:0,1", -2},
+                {"", -2},
+                {"extra", 1}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         nbla_memory *memory = nbla_memory_new(NULL, 1 << 20, rows[i].device_id);
@@ -68,10 +75,15 @@ static void devices(void **state)
 /* nbla_memory_new: NBLA_ERROR_VALUE of a device that there is not, and a sentence that lists those that there are. */
 static void unknown_devices(void **state)
 {
-    static const char *const ids[] = {"numa:", "numa:2", "numa:0,7", "numa:x", "numa:1-0", "numa:0-99999999", "numa:0,",
-                                      "numa:-1", "numa:0 ", "numa:99999999999999999999", "interleave:", "interleave:9",
-                                      "cuda:0", "0", "no such pool",
-                                      "a name that is longer than any pool's name could be, which is 63 bytes at most"};
+    static const char *const ids[] = {
+        "numa:",        "numa:2",
+        "numa:0,7",     "numa:x",
+        "numa:1-0",     "numa:0-99999999",
+        "numa:0,",      "numa:-1",
+        "numa:0 ",      "numa:99999999999999999999",
+        "interleave:",  "interleave:9",
+        "cuda:0",       "0",
+        "no such pool", "a name that is longer than any pool's name could be, which is 63 bytes at most"};
 
     for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
         assert_fails(nbla_memory_new(NULL, 1, ids[i]), NBLA_ERROR_VALUE);
@@ -170,7 +182,7 @@ static void flush_and_retry(void **state)
     }
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 /* nbla_memory_divide copies nothing, at any byte; nbla_memory_try_merge gives the whole back. */
 static void divide_and_merge(void **state)
@@ -288,7 +300,7 @@ static void thousands(void **state)
         assert_gives(nbla_memory_destroy(blocks[i]), 0);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------ */
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
 
 static void use_in_child(int channel, void *context)
 {
@@ -327,18 +339,9 @@ static void forked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(new_and_alloc),
-        TEST(devices),
-        TEST(unknown_devices),
-        TEST(context),
-        TEST(same_device),
-        TEST(too_much),
-        TEST(flush_and_retry),
-        TEST(divide_and_merge),
-        TEST(head_before_tail),
-        TEST(alloc_again),
-        TEST(merge_of_strangers),
-        TEST(thousands),
+        TEST(new_and_alloc),    TEST(devices),     TEST(unknown_devices),    TEST(context),
+        TEST(same_device),      TEST(too_much),    TEST(flush_and_retry),    TEST(divide_and_merge),
+        TEST(head_before_tail), TEST(alloc_again), TEST(merge_of_strangers), TEST(thousands),
         TEST(forked),
     };
 

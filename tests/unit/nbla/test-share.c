@@ -14,7 +14,7 @@
 
 #define BYTES ((size_t)64 << 10)
 
-/* ---- in this process ------------------------------------------------------------------------------------- */
+/* ---- in this process --------------------------------------------------------------------------------------------- */
 
 /* nbla_memory_export: fd, offset and length of a block; nbla_memory_import_fd opens just that, in the same process at
  * the same address. What was opened can be divided, shared and merged as any other; nbla_memory_id is the same. */
@@ -135,7 +135,7 @@ static void share_what_is_none(void **state)
     nbla_physical_memory_unref(p[1]);
 }
 
-/* ---- wanted addresses ------------------------------------------------------------------------------------ */
+/* ---- wanted addresses -------------------------------------------------------------------------------------------- */
 
 /* A range that is free, and as far as one can tell stays so. */
 static char *free_range(size_t length)
@@ -225,7 +225,7 @@ static void wanted_chunks(void **state)
     nbla_physical_memory_unref(opened[1]);
 }
 
-/* ---- other processes ------------------------------------------------------------------------------------- */
+/* ---- other processes --------------------------------------------------------------------------------------------- */
 
 #define CHUNKS 3
 
@@ -423,7 +423,7 @@ static void chunk_by_fd(void **state)
     assert_gives(nbla_physical_memory_import_fd(NULL, -1, 0, 0, NULL, &opened), NBLA_ERROR_VALUE);
 }
 
-/* ---- contexts -------------------------------------------------------------------------------------------- */
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
 /* All of a context of its own, ctx, and with a device_id: nbla_memory_new_virtual, nbla_physical_memory_new; and opened
  * in it, by nbla_memory_import_fd and nbla_memory_open_token, nbla_physical_memory_import_fd and

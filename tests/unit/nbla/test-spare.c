@@ -20,7 +20,7 @@
 /* What the test's user may have. */
 #define LIMIT ((size_t)4 << 20)
 
-/* ---- what there is --------------------------------------------------------------------------------------- */
+/* ---- what there is ----------------------------------------------------------------------------------------------- */
 
 struct kept {
     unsigned n;
@@ -73,7 +73,7 @@ static bool is_zeroed(const char *bytes, size_t n)
     return true;
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t requests(void)
 {
@@ -159,7 +159,7 @@ static void batches_grow_up_to_the_bounds(void **state)
     child_run(large_ones_are_not_spare, NULL);
 }
 
-/* ---- limits ---------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 /* All that the limit allows is had, to the last page: spare chunks go before anything is refused. */
 static void use_all(int channel, void *context)
@@ -246,7 +246,7 @@ static void I4_others_get_what_is_spare(void **state)
     child_finish(&child);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------ */
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
 
 static unsigned memory_files(void)
 {
@@ -311,7 +311,7 @@ static void forked(void **state)
     child_run(fork_with_spare_ones, NULL);
 }
 
-/* ---- who has them ---------------------------------------------------------------------------------------- */
+/* ---- who has them ------------------------------------------------------------------------------------------------ */
 
 /* What was spare is shared like any other; a part of addresses that has somebody's home is not used for others. */
 static void share_spare_ones(int channel, void *context)
@@ -374,7 +374,7 @@ static void contexts(void **state)
     child_run(close_with_spare_ones, NULL);
 }
 
-/* ---- threads, and brokers that die ----------------------------------------------------------------------- */
+/* ---- threads, and brokers that die ------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 150 };
 

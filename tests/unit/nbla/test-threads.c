@@ -11,9 +11,9 @@ enum { THREADS = 4, ROUNDS = 60 };
 
 /* In a thread asserts of cmocka's have nowhere to go. */
 static bool failed;
-#define TRY(expression) \
-    do { \
-        if (!(expression)) \
+#define TRY(expression)                                        \
+    do {                                                       \
+        if (!(expression))                                     \
             __atomic_store_n(&failed, true, __ATOMIC_RELAXED); \
     } while (0)
 

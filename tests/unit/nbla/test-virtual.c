@@ -10,7 +10,7 @@
 
 #define CHUNK ((size_t)64 << 10)
 
-/* ---- chunks ---------------------------------------------------------------------------------------------- */
+/* ---- chunks ------------------------------------------------------------------------------------------------------ */
 
 /* nbla_physical_memory_new with bytes and device_id; nbla_physical_memory_alloc is idempotent and rounds bytes up;
  * nbla_physical_memory_bytes, nbla_physical_memory_allocated, and nbla_physical_memory_id tell. */
@@ -61,7 +61,7 @@ static void physical_fails(void **state)
     nbla_physical_memory_unref(p);
 }
 
-/* ---- bind, unbind, grow ---------------------------------------------------------------------------------- */
+/* ---- bind, unbind, grow ------------------------------------------------------------------------------------------ */
 
 /*
  * The life of a virtual memory, as nnabla's allocator has it. nbla_memory_bind: "Bind physical memories on virtual
@@ -231,7 +231,7 @@ static void merge_of_virtual(void **state)
     nbla_physical_memory_unref(p);
 }
 
-/* ---- places ---------------------------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /* Where the session may have few addresses of the host, the process's own do; where it may have few of those, less. */
 static void bind_without_room(int channel, void *context)
@@ -292,7 +292,7 @@ static void no_room_in_the_process(void **state)
     child_run(bind_with_few_addresses, NULL);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------ */
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
 
 static void use_in_child(int channel, void *context)
 {

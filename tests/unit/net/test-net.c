@@ -38,7 +38,7 @@ static struct {
     unsigned closed;
     unsigned packets;
     unsigned refused;
-    unsigned reply_fds;   /* that the answers carry */
+    unsigned reply_fds; /* that the answers carry */
     size_t reply_size;
     bool establish;
     struct connection *last;
@@ -193,7 +193,7 @@ static bool has_ended(int fd)
     return WAIT_UNTIL((turn(), (n = hear_fds(fd, NULL)) == 0 || (n < 0 && errno == ECONNRESET)));
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void packets_are_answered_in_order(void **state)
 {

@@ -14,7 +14,6 @@ struct _cl_context {
     int refs;
 };
 
-
 struct _cl_command_queue {
     cl_context context;
 };
@@ -48,7 +47,7 @@ static struct {
     void *data;
 } enqueued;
 
-/* ---- questions -------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 static cl_int answer(const void *value, size_t size, size_t room, void *to, size_t *size_ret)
 {
@@ -83,8 +82,7 @@ static cl_int CL_API_CALL get_context_info(cl_context context, cl_context_info w
     return answer(ids, context->n * sizeof(*ids), room, to, size_ret);
 }
 
-static cl_int CL_API_CALL get_device_info(cl_device_id id, cl_device_info what, size_t room, void *to,
-                                          size_t *size_ret)
+static cl_int CL_API_CALL get_device_info(cl_device_id id, cl_device_info what, size_t room, void *to, size_t *size_ret)
 {
     const struct fake_device *device = (const struct fake_device *)(void *)id;
     cl_platform_id platform = NULL;
@@ -93,9 +91,8 @@ static cl_int CL_API_CALL get_device_info(cl_device_id id, cl_device_info what, 
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
         return answer(&device->max_alloc, sizeof(device->max_alloc), room, to, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:
-        return device->capabilities
-                   ? answer(&device->capabilities, sizeof(device->capabilities), room, to, size_ret)
-                   : CL_INVALID_VALUE;
+        return device->capabilities ? answer(&device->capabilities, sizeof(device->capabilities), room, to, size_ret)
+                                    : CL_INVALID_VALUE;
     case CL_DEVICE_PROFILE:
         return answer(device->profile, strlen(device->profile) + 1, room, to, size_ret);
     case CL_DEVICE_EXTENSIONS:
@@ -134,7 +131,7 @@ static cl_int CL_API_CALL release(cl_context context)
     return CL_SUCCESS;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void *CL_API_CALL driver_alloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
 {
@@ -268,7 +265,7 @@ static void *CL_API_CALL get_extension(cl_platform_id platform, const char *name
     return strcmp(name, "clDriverHasThis") ? NULL : driver_memory;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------------------------------- */
 
 void fake_start(void)
 {

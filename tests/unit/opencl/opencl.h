@@ -14,7 +14,7 @@
 #include "tests/support/test.h"
 
 /* The call gives 0, else the sentence is printed. */
-#define assert_done(call) assert_refused(call, 0)
+#define assert_done(call)            assert_refused(call, 0)
 #define assert_refused(call, wanted) svm_assert((call), (wanted), #call, __FILE__, __LINE__)
 
 void svm_assert(int got, int wanted, const char *call, const char *file, int line);

@@ -67,7 +67,7 @@ static bool gives(cl_context from, cl_svm_mem_flags flags, size_t size, cl_uint 
     return true;
 }
 
-/* ---- what it is to a loader ------------------------------------------------------------------------------- */
+/* ---- what it is to a loader -------------------------------------------------------------------------------------- */
 
 static void tells_loaders_what_it_is(void **state)
 {
@@ -93,16 +93,15 @@ static void tells_loaders_what_it_is(void **state)
     assert_null(table);
 }
 
-/* ---- clSVMAlloc() ----------------------------------------------------------------------------------------- */
+/* ---- clSVMAlloc() ------------------------------------------------------------------------------------------------ */
 
 /* clSVMAlloc's flags: the table's, and nothing else. */
 static void gives_by_the_twelve_flag_words(void **state)
 {
     for (cl_svm_mem_flags flags = 0; flags < 1 << 13; flags++) {
         cl_svm_mem_flags access = flags & 7, sharing = flags & ~(cl_svm_mem_flags)7;
-        bool allowed = !(access & (access - 1)) &&
-                       (!sharing || sharing == CL_MEM_SVM_FINE_GRAIN_BUFFER ||
-                        sharing == (CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS));
+        bool allowed = !(access & (access - 1)) && (!sharing || sharing == CL_MEM_SVM_FINE_GRAIN_BUFFER ||
+                                                    sharing == (CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS));
 
         assert_int_equal(gives(context, flags, 64, 0), allowed);
     }
@@ -189,7 +188,7 @@ static void returns_null_where_there_is_no_memory(void **state)
     free(all);
 }
 
-/* ---- freeing ---------------------------------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
 static void holds_the_context_of_each_allocation(void **state)
 {
@@ -277,7 +276,7 @@ static void frees_nothing_when_enqueueing_fails(void **state)
     free(queue);
 }
 
-/* ---- buffers ---------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 static cl_bool uses_svm(cl_mem object)
 {
@@ -332,7 +331,7 @@ static void other_buffers_are_left_alone(void **state)
     cl.clSVMFree(context, ptr);
 }
 
-/* ---- sharing ---------------------------------------------------------------------------------------------- */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 static void only_our_extension_is_ours(void **state)
 {
@@ -622,7 +621,7 @@ static void explains_what_fails(void **state)
     child_run(explain, NULL);
 }
 
-/* ---- drivers that want their own, and no broker ----------------------------------------------------------- */
+/* ---- drivers that want their own, and no broker ------------------------------------------------------------------ */
 
 static void forward(int channel, void *version)
 {

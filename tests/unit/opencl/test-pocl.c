@@ -22,6 +22,7 @@
 #include "tests/unit/opencl/opencl.h"
 
 /* What is used of OpenCL. Nothing is linked, so that this is built where there is none. */
+/* clang-format off */
 #define FUNCTIONS(X) \
     X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clCreateContext) X(clReleaseContext) \
     X(clGetContextInfo) X(clCreateCommandQueueWithProperties) X(clReleaseCommandQueue) X(clFinish) \
@@ -31,6 +32,7 @@
     X(clEnqueueSVMMemcpy) X(clEnqueueSVMMigrateMem) X(clCreateBuffer) X(clCreateSubBuffer) X(clReleaseMemObject) \
     X(clGetMemObjectInfo) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clCreateImage) X(clWaitForEvents) \
     X(clGetEventInfo) X(clReleaseEvent) X(clGetExtensionFunctionAddressForPlatform)
+/* clang-format on */
 
 static struct {
 #define DECLARE(name) cl_api_##name name;
@@ -55,10 +57,10 @@ static bool find_functions(void)
 
     if (!library)
         return false;
-#define FIND(name) \
+#define FIND(name)                   \
     address = dlsym(library, #name); \
-    if (!address) \
-        return false; \
+    if (!address)                    \
+        return false;                \
     memcpy(&cl.name, &address, sizeof(address));
     FUNCTIONS(FIND)
     return true;
@@ -178,7 +180,7 @@ static cl_uint references(void)
     return n;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void kernels_use_it_by_every_flag_word(void **state)
 {
@@ -201,9 +203,13 @@ static void kernels_use_it_by_every_flag_word(void **state)
 
 static void refuses_what_the_driver_would_give(void **state)
 {
-    static const cl_svm_mem_flags bad[] = {CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR, CL_MEM_COPY_HOST_PTR,
-                                           CL_MEM_HOST_NO_ACCESS, CL_MEM_KERNEL_READ_AND_WRITE,
-                                           (cl_svm_mem_flags)1 << 40, CL_MEM_READ_WRITE | CL_MEM_READ_ONLY,
+    static const cl_svm_mem_flags bad[] = {CL_MEM_USE_HOST_PTR,
+                                           CL_MEM_ALLOC_HOST_PTR,
+                                           CL_MEM_COPY_HOST_PTR,
+                                           CL_MEM_HOST_NO_ACCESS,
+                                           CL_MEM_KERNEL_READ_AND_WRITE,
+                                           (cl_svm_mem_flags)1 << 40,
+                                           CL_MEM_READ_WRITE | CL_MEM_READ_ONLY,
                                            CL_MEM_SVM_ATOMICS};
 
     skip_without_pocl();
@@ -281,7 +287,7 @@ static void is_freed_by_callback(void **state)
     assert_true(WAIT_UNTIL(__atomic_load_n(&freed, __ATOMIC_ACQUIRE) == 50));
 }
 
-/* ---- buffers ---------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 static cl_bool uses_svm(cl_mem object)
 {
@@ -345,7 +351,7 @@ static void images_are_of_such_buffers(void **state)
     cl.clSVMFree(context, g);
 }
 
-/* ---- other processes -------------------------------------------------------------------------------------- */
+/* ---- other processes --------------------------------------------------------------------------------------------- */
 
 /* Without OpenCL. */
 static void consume(int channel, void *unused)

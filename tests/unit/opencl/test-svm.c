@@ -34,13 +34,13 @@ static int clean_up(void **state)
     return svm_nothing_left(state);
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------- */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 /* memclient_svm_alloc(): flags, size, alignment, from svm to ptr. */
 static void allocates_every_size_and_alignment(void **state)
 {
-    static const uint64_t sizes[] = {1, 63, 64, 65, 100, 128, 129, 1000, 1024, 4095, 4096, 4097, 65536, 100000,
-                                     262144, 262145, 1 << 20, (1 << 20) + 1, 5 << 20};
+    static const uint64_t sizes[] = {1,    63,   64,    65,     100,    128,    129,     1000,          1024,   4095,
+                                     4096, 4097, 65536, 100000, 262144, 262145, 1 << 20, (1 << 20) + 1, 5 << 20};
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (uint32_t alignment = 0; alignment <= 128; alignment = alignment ? alignment * 2 : 1) {
@@ -176,7 +176,7 @@ static void takes_memory_of_the_nodes_it_is_told(void **state)
     memclient_svm_destroy(on_node);
 }
 
-/* ---- freeing ---------------------------------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
 static void frees_only_what_starts_there(void **state)
 {
@@ -308,7 +308,7 @@ static void hundred_thousand_kilobytes_need_few_mappings(void **state)
     free(ptrs);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 struct worker {
     pthread_t thread;
@@ -347,7 +347,7 @@ static void frees_from_other_threads(void **state)
     }
 }
 
-/* ---- quarantine ------------------------------------------------------------------------------------------- */
+/* ---- quarantine -------------------------------------------------------------------------------------------------- */
 
 static void write_there(int channel, void *context)
 {
@@ -414,7 +414,7 @@ static void room_is_made_of_quarantine_and_what_is_on_its_way(void **state)
     memclient_svm_destroy(plain);
 }
 
-/* ---- being seen ------------------------------------------------------------------------------------------- */
+/* ---- being seen -------------------------------------------------------------------------------------------------- */
 
 /* MEMCLIENT_SVM_INFO_INIT: size; of ptr: svm, address, length, flags, ordinal, imported. */
 static void tells_what_an_address_is(void **state)
@@ -485,7 +485,7 @@ static void buffers_have_names_with_process_and_ordinal(void **state)
     memclient_svm_destroy(separate);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------- */
+/* ---- fork -------------------------------------------------------------------------------------------------------- */
 
 static void use_and_free_in_child(int channel, void *context)
 {

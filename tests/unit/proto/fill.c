@@ -44,8 +44,7 @@ static size_t size_of(ProtobufCType type)
     abort();
 }
 
-static void fill_value(void *at, const ProtobufCFieldDescriptor *field,
-                       const struct filling *filling)
+static void fill_value(void *at, const ProtobufCFieldDescriptor *field, const struct filling *filling)
 {
     switch (field->type) {
     case PROTOBUF_C_TYPE_INT32:

@@ -55,8 +55,7 @@ static void test_once_exhausted_stays_so(void **state)
 
 static void test_absurd_sizes(void **state)
 {
-    static const size_t sizes[] = {SIZE_MAX,      SIZE_MAX - 7,     SIZE_MAX - 8,
-                                   SIZE_MAX - 15, SIZE_MAX / 2 + 1, PTRDIFF_MAX};
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 7, SIZE_MAX - 8, SIZE_MAX - 15, SIZE_MAX / 2 + 1, PTRDIFF_MAX};
     _cleanup_arena_ struct arena arena = ARENA_NULL;
 
     assert_int_equal(arena_init(&arena, 4096, 100), 0);

@@ -26,7 +26,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- payloads by hand ---------------------------------------------------------------------------
+/* ---- payloads by hand -----------------------------------------------------------------------------------------------
  */
 
 struct payload {
@@ -72,8 +72,7 @@ static void put_bytes(struct payload *payload, uint32_t field, const void *bytes
 }
 
 /* Decodes an exact copy of the bytes, so that a sanitizer sees a byte read too many. */
-static int unpack(const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t n,
-                  ProtobufCMessage **message)
+static int unpack(const ProtobufCMessageDescriptor *descriptor, const void *bytes, size_t n, ProtobufCMessage **message)
 {
     ProtobufCMessage *untouched = (ProtobufCMessage *)&arena;
     uint8_t *copy = malloc(n ? n : 1);
@@ -89,15 +88,14 @@ static int unpack(const ProtobufCMessageDescriptor *descriptor, const void *byte
     return r;
 }
 
-static int unpack_payload(const ProtobufCMessageDescriptor *descriptor,
-                          const struct payload *payload)
+static int unpack_payload(const ProtobufCMessageDescriptor *descriptor, const struct payload *payload)
 {
     ProtobufCMessage *message;
 
     return unpack(descriptor, payload->bytes, payload->n, &message);
 }
 
-/* ---- every message ------------------------------------------------------------------------------
+/* ---- every message --------------------------------------------------------------------------------------------------
  */
 
 typedef void for_message(const ProtobufCMessageDescriptor *descriptor);
@@ -120,8 +118,8 @@ static void for_every_message(for_message *body)
 }
 
 /* Fills, packs, unpacks, packs again; returns the length. */
-static size_t there_and_back(const ProtobufCMessageDescriptor *descriptor,
-                             const struct filling *filling, uint8_t *bytes)
+static size_t there_and_back(const ProtobufCMessageDescriptor *descriptor, const struct filling *filling,
+                             uint8_t *bytes)
 {
     static uint8_t again[MEMORYD_PAYLOAD_MAX];
     ProtobufCMessage *message = fill(descriptor, filling), *decoded;
@@ -158,8 +156,7 @@ static void test_every_message_there_and_back(void **state)
 
 static void cut_anywhere(const ProtobufCMessageDescriptor *descriptor)
 {
-    static const struct filling filling = {
-        .number = 300, .repeated = 3, .rows = 2, .text = 3, .bytes = 3};
+    static const struct filling filling = {.number = 300, .repeated = 3, .rows = 2, .text = 3, .bytes = 3};
     static uint8_t bytes[MEMORYD_PAYLOAD_MAX];
     size_t n = there_and_back(descriptor, &filling, bytes);
     ProtobufCMessage *message;
@@ -180,8 +177,7 @@ static void test_cut_anywhere(void **state)
 
 static void flip_every_bit(const ProtobufCMessageDescriptor *descriptor)
 {
-    static const struct filling filling = {
-        .number = 300, .repeated = 2, .rows = 2, .text = 3, .bytes = 3};
+    static const struct filling filling = {.number = 300, .repeated = 2, .rows = 2, .text = 3, .bytes = 3};
     static uint8_t bytes[MEMORYD_PAYLOAD_MAX], again[MEMORYD_PAYLOAD_MAX];
     size_t n = there_and_back(descriptor, &filling, bytes), m;
     ProtobufCMessage *message;
@@ -200,7 +196,7 @@ static void test_flip_every_bit(void **state)
     for_every_message(flip_every_bit);
 }
 
-/* ---- broken -------------------------------------------------------------------------------------
+/* ---- broken ---------------------------------------------------------------------------------------------------------
  */
 
 static void test_malformed(void **state)
@@ -221,9 +217,7 @@ static void test_malformed(void **state)
         {"an unknown group", {0xfb, 0x07, 0xfc, 0x07}, 4},
         {"a number that is missing", {0x08}, 1},
         {"a number without an end", {0x08, 0xff}, 2},
-        {"a number of eleven bytes",
-         {0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01},
-         12},
+        {"a number of eleven bytes", {0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01}, 12},
         {"a string that is longer than the rest", {0x2a, 0x02, 'a'}, 3},
         {"a string of 2^32-1 bytes", {0x2a, 0xff, 0xff, 0xff, 0xff, 0x0f, 'a'}, 7},
         {"a string of 2^35-1 bytes", {0x2a, 0xff, 0xff, 0xff, 0xff, 0x7f, 'a'}, 7},
@@ -239,8 +233,7 @@ static void test_malformed(void **state)
     ProtobufCMessage *message;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        int r =
-            unpack(&memoryd__v1__hello_request__descriptor, cases[i].bytes, cases[i].n, &message);
+        int r = unpack(&memoryd__v1__hello_request__descriptor, cases[i].bytes, cases[i].n, &message);
 
         if (r != ENVELOPE_E_MALFORMED)
             fail_msg("%s: %s", cases[i].what, envelope_error_text(r));
@@ -296,14 +289,12 @@ static void test_strings_are_text(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         payload.n = nested.n = 0;
         put_bytes(&payload, 5, cases[i].bytes, cases[i].n);
-        assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload),
-                         cases[i].expected);
+        assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload), cases[i].expected);
         /* one message deeper: AllocRequest.name.name */
         put_bytes(&nested, 1, cases[i].bytes, cases[i].n);
         payload.n = 0;
         put_bytes(&payload, 13, nested.bytes, nested.n);
-        assert_int_equal(unpack_payload(&memoryd__v1__alloc_request__descriptor, &payload),
-                         cases[i].expected);
+        assert_int_equal(unpack_payload(&memoryd__v1__alloc_request__descriptor, &payload), cases[i].expected);
     }
     /* bytes are not */
     payload.n = 0;
@@ -320,13 +311,12 @@ static void test_last_of_several_counts(void **state)
     put_bytes(&payload, 5, "first", 5);
     put_number(&payload, 3, 2);
     put_bytes(&payload, 5, "second", 6);
-    assert_int_equal(
-        unpack(&memoryd__v1__hello_request__descriptor, payload.bytes, payload.n, &message), 0);
+    assert_int_equal(unpack(&memoryd__v1__hello_request__descriptor, payload.bytes, payload.n, &message), 0);
     assert_int_equal(((Memoryd__V1__HelloRequest *)message)->session, 2);
     assert_string_equal(((Memoryd__V1__HelloRequest *)message)->program, "second");
 }
 
-/* ---- a later version ----------------------------------------------------------------------------
+/* ---- a later version ------------------------------------------------------------------------------------------------
  */
 
 static void put_unknown(struct payload *payload, unsigned n)
@@ -360,25 +350,21 @@ static void test_unknown_fields_are_skipped(void **state)
 
     put_unknown(&payload, MEMORYD_UNKNOWN_FIELDS_MAX);
     put_number(&payload, 3, 77);
-    assert_int_equal(
-        unpack(&memoryd__v1__hello_request__descriptor, payload.bytes, payload.n, &message), 0);
+    assert_int_equal(unpack(&memoryd__v1__hello_request__descriptor, payload.bytes, payload.n, &message), 0);
     assert_int_equal(((Memoryd__V1__HelloRequest *)message)->session, 77);
     put_unknown(&payload, 1);
-    assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload),
-                     ENVELOPE_E_UNKNOWN_FIELDS);
+    assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload), ENVELOPE_E_UNKNOWN_FIELDS);
 
     /* each row of a listing may have as many: a later broker's rows are longer */
     put_unknown(&row, MEMORYD_UNKNOWN_FIELDS_MAX);
     payload.n = 0;
     for (int i = 0; i < MEMORYD_ROWS_MAX; i++)
         put_bytes(&payload, 1, row.bytes, row.n);
-    assert_int_equal(
-        unpack(&memoryd__v1__buffers_reply__descriptor, payload.bytes, payload.n, &message), 0);
+    assert_int_equal(unpack(&memoryd__v1__buffers_reply__descriptor, payload.bytes, payload.n, &message), 0);
     assert_int_equal(((Memoryd__V1__BuffersReply *)message)->n_buffers, MEMORYD_ROWS_MAX);
     put_unknown(&row, 1);
     put_bytes(&payload, 1, row.bytes, row.n);
-    assert_int_equal(unpack_payload(&memoryd__v1__buffers_reply__descriptor, &payload),
-                     ENVELOPE_E_UNKNOWN_FIELDS);
+    assert_int_equal(unpack_payload(&memoryd__v1__buffers_reply__descriptor, &payload), ENVELOPE_E_UNKNOWN_FIELDS);
 }
 
 static void test_unknown_enumerators_are_kept(void **state)
@@ -388,12 +374,11 @@ static void test_unknown_enumerators_are_kept(void **state)
 
     /* it is validation that refuses them, with a sentence */
     put_number(&payload, 3, 99);
-    assert_int_equal(
-        unpack(&memoryd__v1__alloc_request__descriptor, payload.bytes, payload.n, &message), 0);
+    assert_int_equal(unpack(&memoryd__v1__alloc_request__descriptor, payload.bytes, payload.n, &message), 0);
     assert_int_equal(((Memoryd__V1__AllocRequest *)message)->pages, 99);
 }
 
-/* ---- built to cost ------------------------------------------------------------------------------
+/* ---- built to cost --------------------------------------------------------------------------------------------------
  */
 
 /* Each fills the packet; without a bound they take megabytes in tens of thousands of allocations.
@@ -406,31 +391,26 @@ static void test_bombs(void **state)
     payload.n = 0;
     while (payload.n + 2 <= sizeof(payload.bytes))
         put_bytes(&payload, 1, "", 0);
-    assert_int_equal(unpack_payload(&memoryd__v1__nodes_reply__descriptor, &payload),
-                     ENVELOPE_E_TOO_COSTLY);
-    assert_int_equal(unpack_payload(&memoryd__v1__buffers_reply__descriptor, &payload),
-                     ENVELOPE_E_TOO_COSTLY);
+    assert_int_equal(unpack_payload(&memoryd__v1__nodes_reply__descriptor, &payload), ENVELOPE_E_TOO_COSTLY);
+    assert_int_equal(unpack_payload(&memoryd__v1__buffers_reply__descriptor, &payload), ENVELOPE_E_TOO_COSTLY);
 
     /* the same field again and again: protobuf-c takes a note of each */
     payload.n = 0;
     while (payload.n + 2 <= sizeof(payload.bytes))
         put_number(&payload, 1, 0);
-    assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload),
-                     ENVELOPE_E_TOO_COSTLY);
+    assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload), ENVELOPE_E_TOO_COSTLY);
 
     /* the same string again and again: each is copied, the last counts */
     payload.n = 0;
     while (payload.n + 3 <= sizeof(payload.bytes))
         put_bytes(&payload, 5, "x", 1);
-    assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload),
-                     ENVELOPE_E_TOO_COSTLY);
+    assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload), ENVELOPE_E_TOO_COSTLY);
 
     /* the same message again and again: each is merged with the last */
     payload.n = 0;
     while (payload.n + 4 <= sizeof(payload.bytes))
         put_bytes(&payload, 13, "\x10\x01", 2);
-    assert_int_equal(unpack_payload(&memoryd__v1__alloc_request__descriptor, &payload),
-                     ENVELOPE_E_TOO_COSTLY);
+    assert_int_equal(unpack_payload(&memoryd__v1__alloc_request__descriptor, &payload), ENVELOPE_E_TOO_COSTLY);
 
     /* numbers that grow from one byte to eight */
     payload.n = 0;
@@ -438,15 +418,13 @@ static void test_bombs(void **state)
     put_varint(&payload, 60000);
     memset(payload.bytes + payload.n, 1, 60000);
     payload.n += 60000;
-    assert_int_equal(unpack_payload(&memoryd__v1__alloc_request__descriptor, &payload),
-                     ENVELOPE_E_TOO_COSTLY);
+    assert_int_equal(unpack_payload(&memoryd__v1__alloc_request__descriptor, &payload), ENVELOPE_E_TOO_COSTLY);
 
     /* unknown fields, in one message and in many */
     payload.n = 0;
     while (payload.n + 2 <= sizeof(payload.bytes))
         put_number(&payload, 15, 0);
-    assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload),
-                     ENVELOPE_E_UNKNOWN_FIELDS);
+    assert_int_equal(unpack_payload(&memoryd__v1__hello_request__descriptor, &payload), ENVELOPE_E_UNKNOWN_FIELDS);
 
     /* and after all that the arena is as good as new */
     payload.n = 0;
@@ -497,8 +475,8 @@ static void densest(const ProtobufCMessageDescriptor *descriptor)
         }
         protobuf_c_message_free_unpacked(message, NULL);
         if (unpack(descriptor, bytes, n, &decoded))
-            fail_msg("%zu rows of %s (%zu repeated, text %zu) do not fit into the arena",
-                     filling.rows, descriptor->name, filling.repeated, filling.text);
+            fail_msg("%zu rows of %s (%zu repeated, text %zu) do not fit into the arena", filling.rows,
+                     descriptor->name, filling.repeated, filling.text);
         if (arena.used > most_bytes) {
             most_bytes = arena.used;
             most_name = descriptor->name;
@@ -511,11 +489,11 @@ static void densest(const ProtobufCMessageDescriptor *descriptor)
 static void test_the_densest_messages_fit(void **state)
 {
     for_every_message(densest);
-    print_message("the densest is %s; of %d bytes %zu, of %d pieces %u\n", most_name,
-                  MEMORYD_ARENA_BYTES, most_bytes, MEMORYD_ARENA_PIECES, most_pieces);
+    print_message("the densest is %s; of %d bytes %zu, of %d pieces %u\n", most_name, MEMORYD_ARENA_BYTES, most_bytes,
+                  MEMORYD_ARENA_PIECES, most_pieces);
 }
 
-/* ---- encoding -----------------------------------------------------------------------------------
+/* ---- encoding -------------------------------------------------------------------------------------------------------
  */
 
 static void test_what_does_not_fit_is_not_written(void **state)

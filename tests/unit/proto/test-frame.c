@@ -43,8 +43,7 @@ static const uint8_t reply[35] = {
 
 /* Decodes an exact copy, so that a sanitizer sees a byte read too many; failure may write nothing.
  */
-static int decode(const void *packet, size_t size, unsigned n_fds, enum frame_side side,
-                  struct frame_header *header)
+static int decode(const void *packet, size_t size, unsigned n_fds, enum frame_side side, struct frame_header *header)
 {
     static const uint8_t marker;
     const struct frame_header untouched = {.method = 0x5555, .sequence = 0x5555};
@@ -101,8 +100,8 @@ static void test_answered_lies_between_acknowledged_and_sequence(void **state)
     static const struct {
         uint8_t low;
         int error;
-    } tries[] = {{0, FRAME_E_ANSWERED}, {4, FRAME_E_ANSWERED}, {5, FRAME_E_ANSWERED}, {6, 0},
-                 {7, 0},                {8, FRAME_E_ANSWERED}, {9, FRAME_E_ANSWERED}};
+    } tries[] = {{0, FRAME_E_ANSWERED}, {4, FRAME_E_ANSWERED}, {5, FRAME_E_ANSWERED}, {6, 0}, {7, 0},
+                 {8, FRAME_E_ANSWERED}, {9, FRAME_E_ANSWERED}};
     struct frame_header header;
     uint8_t packet[sizeof(long_request)];
 
@@ -165,8 +164,7 @@ static void check_damage(const uint8_t *sound, enum frame_side side, const struc
     memcpy(packet + damage->offset, damage->bytes, damage->n_bytes);
     r = decode(packet, sizeof(packet), 2, side, &header);
     if (r != damage->error)
-        fail_msg("%s: \"%s\", not \"%s\"", damage->what, frame_error_text(r),
-                 frame_error_text(damage->error));
+        fail_msg("%s: \"%s\", not \"%s\"", damage->what, frame_error_text(r), frame_error_text(damage->error));
 }
 
 static void test_every_field_can_be_wrong(void **state)
@@ -228,20 +226,15 @@ static void test_every_size_below_a_header_is_short(void **state)
 
 static void test_the_largest_frame(void **state)
 {
-    struct frame_header header = {.method = 1,
-                                  .sequence = 1,
-                                  .fd_count = MEMORYD_FDS_MAX,
-                                  .payload_length = MEMORYD_PAYLOAD_MAX};
+    struct frame_header header = {
+        .method = 1, .sequence = 1, .fd_count = MEMORYD_FDS_MAX, .payload_length = MEMORYD_PAYLOAD_MAX};
     uint8_t *packet = calloc(1, MEMORYD_FRAME_MAX + 1);
 
     assert_non_null(packet);
     frame_encode(packet, FRAME_FROM_CLIENT, &header);
-    assert_int_equal(decode(packet, MEMORYD_FRAME_MAX, MEMORYD_FDS_MAX, FRAME_FROM_CLIENT, &header),
-                     0);
+    assert_int_equal(decode(packet, MEMORYD_FRAME_MAX, MEMORYD_FDS_MAX, FRAME_FROM_CLIENT, &header), 0);
     assert_int_equal(header.payload_length, MEMORYD_PAYLOAD_MAX);
-    assert_int_equal(
-        decode(packet, MEMORYD_FRAME_MAX + 1, MEMORYD_FDS_MAX, FRAME_FROM_CLIENT, &header),
-        FRAME_E_LONG);
+    assert_int_equal(decode(packet, MEMORYD_FRAME_MAX + 1, MEMORYD_FDS_MAX, FRAME_FROM_CLIENT, &header), FRAME_E_LONG);
     free(packet);
 }
 
@@ -280,8 +273,7 @@ static void test_sides_are_not_confused(void **state)
     struct frame_header header;
 
     /* the upper half of the acknowledged sequence is where a reply has its zeros */
-    assert_int_equal(decode(request, sizeof(request), 2, FRAME_FROM_BROKER, &header),
-                     FRAME_E_RESERVED);
+    assert_int_equal(decode(request, sizeof(request), 2, FRAME_FROM_BROKER, &header), FRAME_E_RESERVED);
 }
 
 static void test_peek_at_another_version(void **state)

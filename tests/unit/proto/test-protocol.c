@@ -53,7 +53,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- tables -------------------------------------------------------------------------------------
+/* ---- tables ---------------------------------------------------------------------------------------------------------
  */
 
 /* Counts the rows of a section, which end at the first line that is none. */
@@ -115,16 +115,14 @@ static void test_methods_and_events(void **state)
     missing = 0;
     methods = schema_methods(&n_methods);
     for (size_t i = 0; i < n_methods; i++)
-        need_row("| %u | %s | `%s` | `%s` | %s | %u | %u | %s | %s |", methods[i].id,
-                 upper(methods[i].name), message_name(methods[i].request),
-                 message_name(methods[i].reply),
-                 methods[i].session == SESSION_NEEDED ? "needed" : "opens it", methods[i].fds_in,
-                 methods[i].fds_out, methods[i].cost == METHOD_SLOW ? "slow" : "cheap",
+        need_row("| %u | %s | `%s` | `%s` | %s | %u | %u | %s | %s |", methods[i].id, upper(methods[i].name),
+                 message_name(methods[i].request), message_name(methods[i].reply),
+                 methods[i].session == SESSION_NEEDED ? "needed" : "opens it", methods[i].fds_in, methods[i].fds_out,
+                 methods[i].cost == METHOD_SLOW ? "slow" : "cheap",
                  methods[i].repeat == REPEAT_HARMLESS ? "harmless" : "recorded");
     events = schema_events(&n_events);
     for (size_t i = 0; i < n_events; i++)
-        need_row("| 0x%x | %s | `%s` |", events[i].id, upper(events[i].name),
-                 message_name(events[i].message));
+        need_row("| 0x%x | %s | `%s` |", events[i].id, upper(events[i].name), message_name(events[i].message));
     assert_int_equal(missing, 0);
     assert_int_equal(rows_below("| number | method |"), n_methods);
     assert_int_equal(rows_below("| number | event |"), n_events);
@@ -157,8 +155,7 @@ static void test_limits(void **state)
     need_row("| decoded | %d in %d pieces | bytes of memory for one message |", MEMORYD_ARENA_BYTES,
              MEMORYD_ARENA_PIECES);
     need_row("| nodes | %d | numbers 0 to %d |", MEMORYD_NODES_MAX, MEMORYD_NODES_MAX - 1);
-    need_row("| name | 1 to %d | bytes of UTF-8 without control characters, without `uid:N/` |",
-             MEMORYD_NAME_MAX);
+    need_row("| name | 1 to %d | bytes of UTF-8 without control characters, without `uid:N/` |", MEMORYD_NAME_MAX);
     need_row("| pool | %d | bytes of a pool's name |", MEMORYD_POOL_NAME_MAX);
     need_row("| program | %d | bytes of what a client calls itself |", MEMORYD_PROGRAM_MAX);
     need_row("| sentence | %d | bytes of `Problem.sentence` |", MEMORYD_SENTENCE_MAX);
@@ -170,7 +167,7 @@ static void test_limits(void **state)
     assert_int_equal(rows_below("| limit | value |"), 16);
 }
 
-/* ---- memoryd.proto ------------------------------------------------------------------------------
+/* ---- memoryd.proto --------------------------------------------------------------------------------------------------
  */
 
 /* Is the line before the message's first one, or the one after it, a comment? */
@@ -210,7 +207,7 @@ static void test_every_message_is_documented(void **state)
     assert_int_equal(missing, 0);
 }
 
-/* ---- the example --------------------------------------------------------------------------------
+/* ---- the example ----------------------------------------------------------------------------------------------------
  */
 
 /* The next block of hexadecimal digits in the manual; a line's digits end at two blanks or with the
@@ -246,9 +243,7 @@ static void need_packet(const char **text, enum frame_side side, struct frame_he
     const uint8_t *payload;
     size_t n_told = next_block(text, told, sizeof(told)), n;
 
-    assert_int_equal(envelope_pack(message, bytes + MEMORYD_HEADER_SIZE,
-                                   sizeof(bytes) - MEMORYD_HEADER_SIZE, &n),
-                     0);
+    assert_int_equal(envelope_pack(message, bytes + MEMORYD_HEADER_SIZE, sizeof(bytes) - MEMORYD_HEADER_SIZE, &n), 0);
     header.payload_length = (uint32_t)n;
     frame_encode(bytes, side, &header);
     n += MEMORYD_HEADER_SIZE;
@@ -275,8 +270,7 @@ static void test_the_example_is_true(void **state)
 
     hello.version_max = MEMORYD_MINOR_MAX;
     hello.program = (char[]){"demo"};
-    need_packet(&text, FRAME_FROM_CLIENT,
-                (struct frame_header){.method = METHOD_HELLO, .sequence = 1}, &hello.base);
+    need_packet(&text, FRAME_FROM_CLIENT, (struct frame_header){.method = METHOD_HELLO, .sequence = 1}, &hello.base);
 
     for (unsigned i = 0; i < sizeof(secret); i++)
         secret[i] = (uint8_t)(0xa0 + i);
@@ -289,8 +283,8 @@ static void test_the_example_is_true(void **state)
     hello_reply.base_page = 4096;
     hello_reply.broker_uid = 998;
     hello_reply.nodes = 1;
-    need_packet(&text, FRAME_FROM_BROKER,
-                (struct frame_header){.method = METHOD_HELLO, .sequence = 1}, &hello_reply.base);
+    need_packet(&text, FRAME_FROM_BROKER, (struct frame_header){.method = METHOD_HELLO, .sequence = 1},
+                &hello_reply.base);
 
     name.name = (char[]){"a/b"};
     alloc.n_sizes = 1;
@@ -298,8 +292,7 @@ static void test_the_example_is_true(void **state)
     alloc.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
     alloc.name = &name;
     need_packet(&text, FRAME_FROM_CLIENT,
-                (struct frame_header){.method = METHOD_ALLOC, .sequence = 2, .acknowledged = 1},
-                &alloc.base);
+                (struct frame_header){.method = METHOD_ALLOC, .sequence = 2, .acknowledged = 1}, &alloc.base);
 
     buffers.n_statuses = buffers.n_ids = buffers.n_rights = buffers.n_sizes = 1;
     buffers.n_bytes = buffers.n_granules = buffers.n_addresses = buffers.n_flags = 1;
@@ -310,21 +303,18 @@ static void test_the_example_is_true(void **state)
     buffers.granules = &granule;
     buffers.addresses = &address;
     buffers.flags = &flags;
-    need_packet(&text, FRAME_FROM_BROKER,
-                (struct frame_header){.method = METHOD_ALLOC, .sequence = 2, .fd_count = 1},
+    need_packet(&text, FRAME_FROM_BROKER, (struct frame_header){.method = METHOD_ALLOC, .sequence = 2, .fd_count = 1},
                 &buffers.base);
 
     problem.sentence = (char[]){"the name a/b is bound already"};
-    need_packet(
-        &text, FRAME_FROM_BROKER,
-        (struct frame_header){.method = METHOD_ALLOC, .sequence = 2, .status = STATUS_NAME_EXISTS},
-        &problem.base);
+    need_packet(&text, FRAME_FROM_BROKER,
+                (struct frame_header){.method = METHOD_ALLOC, .sequence = 2, .status = STATUS_NAME_EXISTS},
+                &problem.base);
 
     event.name = name.name;
     event.bound = true;
     event.buffer = 7;
-    need_packet(&text, FRAME_FROM_BROKER, (struct frame_header){.method = METHOD_EVENT_NAME},
-                &event.base);
+    need_packet(&text, FRAME_FROM_BROKER, (struct frame_header){.method = METHOD_EVENT_NAME}, &event.base);
 }
 
 int main(void)

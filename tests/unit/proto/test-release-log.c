@@ -26,10 +26,9 @@ static unsigned put(uint64_t sequence, size_t n, uint8_t fill)
     struct iovec iov[2] = {{.iov_base = header}, {.iov_base = payload, .iov_len = n}};
 
     memset(payload, fill, sizeof(payload));
-    iov[0].iov_len = frame_encode(header, FRAME_FROM_CLIENT,
-                                  &(struct frame_header){.method = METHOD_RELEASE,
-                                                         .payload_length = (uint32_t)n,
-                                                         .sequence = sequence});
+    iov[0].iov_len = frame_encode(
+        header, FRAME_FROM_CLIENT,
+        &(struct frame_header){.method = METHOD_RELEASE, .payload_length = (uint32_t)n, .sequence = sequence});
     return release_log_put(&releases, iov);
 }
 
@@ -174,10 +173,8 @@ static void I8_no_contents_lead_out_of_the_page(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(entries_are_found_in_order_until_removed),
-        TEST(a_full_log_takes_no_entry),
-        TEST(all_of_it_is_one_packet_if_need_be),
-        TEST(any_order_of_putting_and_removing_works),
+        TEST(entries_are_found_in_order_until_removed), TEST(a_full_log_takes_no_entry),
+        TEST(all_of_it_is_one_packet_if_need_be),       TEST(any_order_of_putting_and_removing_works),
         TEST(I8_no_contents_lead_out_of_the_page),
     };
 

@@ -103,7 +103,7 @@ static int send_text(int socket, const char *text, const int *fds, unsigned n_fd
     return sockio_send(socket, &iov, 1, fds, n_fds);
 }
 
-/* ---- receiving ----------------------------------------------------------------------------------
+/* ---- receiving ------------------------------------------------------------------------------------------------------
  */
 
 static void test_packets_and_their_fds(void **state)
@@ -334,7 +334,7 @@ static void test_receiving_on_what_is_no_socket(void **state)
     assert_int_equal(receive_nothing(&pair), -EBADF);
 }
 
-/* ---- sending ------------------------------------------------------------------------------------
+/* ---- sending --------------------------------------------------------------------------------------------------------
  */
 
 static void test_a_packet_of_pieces(void **state)
@@ -503,7 +503,7 @@ static void test_sending_what_is_no_fd(void **state)
     assert_int_equal(receive_nothing(pair), SOCKIO_E_EOF);
 }
 
-/* ---- the rest -----------------------------------------------------------------------------------
+/* ---- the rest -------------------------------------------------------------------------------------------------------
  */
 
 static void test_drained(void **state)

@@ -45,8 +45,7 @@ bool op_acknowledge(struct broker *broker, uint64_t session, uint64_t acknowledg
     return any;
 }
 
-int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running,
-             struct problem *problem)
+int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running, struct problem *problem)
 {
     struct fake_kept *kept = find_kept(request->sequence);
 
@@ -123,9 +122,12 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
     static uint64_t sessions;
 
     fake.connection = args->connection;
-    *result = (struct hello_result){
-        .session = ++sessions, .broker_id = 77, .arena_base = 0x566000000000, .arena_size = 1 << 30, .base_page = 4096,
-        .release_log = args->release_log ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1};
+    *result = (struct hello_result){.session = ++sessions,
+                                    .broker_id = 77,
+                                    .arena_base = 0x566000000000,
+                                    .arena_size = 1 << 30,
+                                    .base_page = 4096,
+                                    .release_log = args->release_log ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1};
     return operation(op, "hello");
 }
 
@@ -375,7 +377,7 @@ int op_upgrade(struct op *op)
     return operation(op, "upgrade");
 }
 
-/* ---- the broker as app/ sees it: enough to start and stop ------------------------------------------------ */
+/* ---- the broker as app/ sees it: enough to start and stop -------------------------------------------------------- */
 
 int broker_new(struct broker **ret, const struct broker_options *options)
 {
@@ -423,9 +425,7 @@ bool broker_is_idle(const struct broker *broker)
     return true;
 }
 
-void broker_announce_shutdown(struct broker *broker)
-{
-}
+void broker_announce_shutdown(struct broker *broker) {}
 
 bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct broker_release_log *ret)
 {
@@ -435,6 +435,4 @@ bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct bro
     return true;
 }
 
-void broker_set_limits(struct broker *broker, const struct account_limits *limits)
-{
-}
+void broker_set_limits(struct broker *broker, const struct account_limits *limits) {}

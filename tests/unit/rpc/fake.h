@@ -28,13 +28,13 @@ struct fake {
     const char *operation; /* the last one */
     unsigned calls;
     unsigned cancelled;
-    unsigned lost;        /* broker_connection_lost() */
-    uint64_t executing;   /* sequence of the request that the loop is at */
-    uint64_t was_executing; /* when the last operation was called */
-    bool replay;           /* the last operation was told so */
+    unsigned lost;            /* broker_connection_lost() */
+    uint64_t executing;       /* sequence of the request that the loop is at */
+    uint64_t was_executing;   /* when the last operation was called */
+    bool replay;              /* the last operation was told so */
     struct fake_kept kept[4]; /* of any session */
     struct op *pending;
-    void *connection;     /* of the last hello */
+    void *connection; /* of the last hello */
     const struct broker_host *host;
 
     struct alloc_spec alloc;

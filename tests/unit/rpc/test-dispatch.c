@@ -55,8 +55,7 @@ static void t_reply(void *connection, const struct frame_header *header, const v
         fdset_deinit(fds);
 }
 
-static bool t_event(void *connection, const struct frame_header *header, const void *payload, size_t size,
-                    uint64_t key)
+static bool t_event(void *connection, const struct frame_header *header, const void *payload, size_t size, uint64_t key)
 {
     if (heard.events_full && !heard.dropped)
         return false;
@@ -146,8 +145,8 @@ static const char *sentence(void)
 {
     ProtobufCMessage *message;
 
-    assert_int_equal(
-        envelope_unpack(&memoryd__v1__problem__descriptor, heard.payload, heard.size, &arena, &message), 0);
+    assert_int_equal(envelope_unpack(&memoryd__v1__problem__descriptor, heard.payload, heard.size, &arena, &message),
+                     0);
     return ((Memoryd__V1__Problem *)message)->sentence;
 }
 
@@ -161,7 +160,7 @@ static void hello(void)
     assert_int_equal(heard.header.status, 0);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void hello_opens_a_session(void **state)
 {
@@ -410,8 +409,8 @@ static void failed_items_have_zeros(void **state)
 
 static void every_listing_fits_and_goes_on_where_it_stopped(void **state)
 {
-    static const uint16_t methods[] = {METHOD_LIST_NODES,        METHOD_LIST_POOLS, METHOD_LIST_BUFFERS,
-                                       METHOD_LIST_SESSIONS,     METHOD_LIST_NAMES, METHOD_LIST_TOKENS,
+    static const uint16_t methods[] = {METHOD_LIST_NODES,       METHOD_LIST_POOLS, METHOD_LIST_BUFFERS,
+                                       METHOD_LIST_SESSIONS,    METHOD_LIST_NAMES, METHOD_LIST_TOKENS,
                                        METHOD_LIST_RESERVATIONS};
 
     hello();
@@ -540,8 +539,8 @@ static void unsound_packets_hear_why(void **state)
     /* no reply can have method 0 */
     memset(packet + 14, 0, 2);
     rpc_client_refused(&client, FRAME_E_METHOD, packet, sizeof(packet));
-    rpc_client_refused(&client, FRAME_E_MAGIC,
-                       (const uint8_t *)"GET / HTTP/1.1\r\n\r\n and more so that it is long", 46);
+    rpc_client_refused(&client, FRAME_E_MAGIC, (const uint8_t *)"GET / HTTP/1.1\r\n\r\n and more so that it is long",
+                       46);
     assert_int_equal(heard.replies, 0);
 }
 
@@ -555,8 +554,8 @@ static void events_arrive_or_are_replaced_by_lost(void **state)
     rpc_client_event(&client, &event);
     assert_int_equal(heard.header.method, METHOD_EVENT_NAME);
     assert_int_equal(heard.header.sequence, 0);
-    assert_int_equal(
-        envelope_unpack(&memoryd__v1__name_event__descriptor, heard.payload, heard.size, &arena, &message), 0);
+    assert_int_equal(envelope_unpack(&memoryd__v1__name_event__descriptor, heard.payload, heard.size, &arena, &message),
+                     0);
     assert_string_equal(((Memoryd__V1__NameEvent *)message)->name, "a/b");
     heard.events_full = true;
     event = (struct broker_event){.kind = MEMORYD__V1__EVENT_KIND__EVENT_PRESSURE, .pool = "p"};

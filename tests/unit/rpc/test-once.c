@@ -123,7 +123,7 @@ static void alloc(struct heard *on, uint64_t sequence)
     packet(on, HEADER(ALLOC, sequence), &m.base);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void a_repeated_request_is_answered_and_not_executed_again(void **state)
 {
@@ -183,8 +183,8 @@ static void what_cannot_be_exported_any_more_has_its_status(void **state)
     alloc(&second, 2);
     assert_int_equal(second.header.status, 0);
     assert_int_equal(second.n_fds, 0);
-    assert_int_equal(
-        envelope_unpack(&memoryd__v1__buffers__descriptor, second.payload, second.size, &arena, &message), 0);
+    assert_int_equal(envelope_unpack(&memoryd__v1__buffers__descriptor, second.payload, second.size, &arena, &message),
+                     0);
     buffers = (Memoryd__V1__Buffers *)message;
     assert_int_equal(buffers->n_statuses, 2);
     for (size_t i = 0; i < 2; i++) {
@@ -372,7 +372,7 @@ static void the_table_says_what_is_kept(void **state)
     }
 }
 
-/* ---- what another broker did not read --------------------------------------------------------------------------- */
+/* ---- what another broker did not read ---------------------------------------------------------------------------- */
 
 /* A request with one id, or without a message, in the log of one of the sessions. */
 static void note(unsigned i, struct frame_header header, uint64_t id)

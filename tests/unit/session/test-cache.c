@@ -154,7 +154,7 @@ static void I5_no_page_of_it_is_the_brokers(void **state)
     assert_int_equal(st.st_blocks, 0);
 }
 
-/* ---- at once ---------------------------------------------------------------------------------------------- */
+/* ---- at once ----------------------------------------------------------------------------------------------------- */
 
 static uint8_t kept[ROUNDS], taken[ROUNDS];
 static unsigned at; /* the client's round */

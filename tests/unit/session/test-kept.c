@@ -73,7 +73,7 @@ static void reads_as(const struct kept *kept, size_t size)
         assert_int_equal(back[size], 0xee);
 }
 
-/* ---- another broker: a second mapping of the same ledger ------------------------------------------------ */
+/* ---- another broker: a second mapping of the same ledger --------------------------------------------------------- */
 
 static struct sessions next;
 static struct session *same; /* in there */
@@ -130,7 +130,7 @@ static void another_broker_ends(void)
     session->n_kept = 0;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void a_reply_is_read_as_it_was(void **state)
 {
@@ -251,10 +251,10 @@ static void deaths_are_counted(void **state)
 {
     struct ledger_executing *executing = ledger_executing(s.ledger);
 
-    (void)begin(1);             /* waited for room */
-    kept_set_working(begin(2), true);     /* at work */
-    kept_set_working(begin(3), true);     /* at work, and the loop was at it: once */
-    keep(4, 10);                /* done */
+    (void)begin(1);                   /* waited for room */
+    kept_set_working(begin(2), true); /* at work */
+    kept_set_working(begin(3), true); /* at work, and the loop was at it: once */
+    keep(4, 10);                      /* done */
     ledger_commit(s.ledger);
     ledger_executing_begin(executing, session->record->head.id, 3, METHOD_ALLOC);
     another_broker();
@@ -302,9 +302,9 @@ static void those_of_ended_sessions_go(void **state)
 
 static void damaged_ones_are_left_alone(void **state)
 {
-    keep(1, 5000)->writable->more = 0;       /* its rest is missing */
-    keep(2, 10)->writable->more = 12345;     /* it has one that is not there */
-    keep(3, 10)->writable->size = 1 << 20;   /* it is too long */
+    keep(1, 5000)->writable->more = 0;     /* its rest is missing */
+    keep(2, 10)->writable->more = 12345;   /* it has one that is not there */
+    keep(3, 10)->writable->size = 1 << 20; /* it is too long */
     keep(4, 10)->writable->sequence = 0;
     keep(5, 10)->writable->n_fds = 65;
     keep(6, 5000);

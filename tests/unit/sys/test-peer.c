@@ -205,9 +205,11 @@ static void strange_sockets_have_no_peer(void **state)
 static void failures_leave_nothing_open(void **state)
 {
     static const int names[] = {SO_PEERCRED, SO_PEERPIDFD, SO_PEERGROUPS};
-    static const struct { int error; int outcome; } faults[] = {
-        {EMFILE, PEER_NO_ROOM}, {ENOMEM, PEER_NO_ROOM}, {ESRCH, PEER_GONE}, {EOPNOTSUPP, PEER_UNKNOWN},
-        {EIO, -EIO},
+    static const struct {
+        int error;
+        int outcome;
+    } faults[] = {
+        {EMFILE, PEER_NO_ROOM}, {ENOMEM, PEER_NO_ROOM}, {ESRCH, PEER_GONE}, {EOPNOTSUPP, PEER_UNKNOWN}, {EIO, -EIO},
     };
     struct peer peer = PEER_NULL;
     unsigned fds;

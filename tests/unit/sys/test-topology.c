@@ -110,10 +110,8 @@ static void libnuma_is_kept_quiet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_are_those_of_the_kernel),
-        cmocka_unit_test(nodes_can_be_simulated),
-        cmocka_unit_test(libnuma_is_kept_quiet),
-        test_with_settings(huge_pages_set_aside_are_counted),
+        cmocka_unit_test(nodes_are_those_of_the_kernel), cmocka_unit_test(nodes_can_be_simulated),
+        cmocka_unit_test(libnuma_is_kept_quiet),         test_with_settings(huge_pages_set_aside_are_counted),
         test_with_settings(thp_is_seen_where_it_is_on),
     };
 

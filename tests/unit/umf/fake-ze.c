@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define EXPORTED __attribute__((__visibility__("default")))
+#define EXPORTED  __attribute__((__visibility__("default")))
 #define ALIVE_MAX 64
 #define MAGIC     UINT64_C(0x5a5a15dead15f00d) /* behind the descriptor in handles */
 
@@ -142,8 +142,8 @@ uint32_t zeMemAllocHost(void *context, const struct l0_host_desc *host, size_t s
     return allocate("zeMemAllocHost", L0_MEMORY_HOST, size, alignment, ptr);
 }
 
-uint32_t zeMemAllocDevice(void *context, const struct l0_device_desc *desc, size_t size, size_t alignment,
-                          void *device, void **ptr)
+uint32_t zeMemAllocDevice(void *context, const struct l0_device_desc *desc, size_t size, size_t alignment, void *device,
+                          void **ptr)
 {
     fake_ze.context = context;
     fake_ze.device = device;
@@ -193,7 +193,7 @@ uint32_t zeMemGetAllocProperties(void *context, const void *ptr, struct l0_prope
     return L0_SUCCESS;
 }
 
-/* ---- for other processes ---------------------------------------------------------------------------------- */
+/* ---- for other processes ----------------------------------------------------------------------------------------- */
 
 uint32_t zeMemGetAddressRange(void *context, const void *ptr, void **base, size_t *size)
 {

@@ -33,8 +33,8 @@ struct fake_ze {
     unsigned allocs;
     unsigned frees;
     unsigned alive;
-    unsigned ipc_gets; /* minus puts: the descriptors that the driver owns; atomic where it goes up */
-    unsigned ipc_opens; /* minus closes */
+    unsigned ipc_gets;    /* minus puts: the descriptors that the driver owns; atomic where it goes up */
+    unsigned ipc_opens;   /* minus closes */
     const char *function; /* the last that allocated */
     void *context;
     void *device;

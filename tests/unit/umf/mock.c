@@ -22,14 +22,14 @@ struct mock_handle {
 static_assert(sizeof(struct mock_handle) == MOCK_HANDLE_SIZE, "");
 
 /* Returns from the function if it is to fail. */
-#define called(mock, op)                              \
-    do {                                              \
-        (mock)->calls[op]++;                          \
-        if ((mock)->fails[op] != UMF_RESULT_SUCCESS)  \
-            return (mock)->fails[op];                 \
+#define called(mock, op)                             \
+    do {                                             \
+        (mock)->calls[op]++;                         \
+        if ((mock)->fails[op] != UMF_RESULT_SUCCESS) \
+            return (mock)->fails[op];                \
     } while (0)
 
-/* ---- what all of them can -------------------------------------------------------------------------------- */
+/* ---- what all of them can ---------------------------------------------------------------------------------------- */
 
 static umf_result_t initialize(void *params, enum mock_kind kind, void **provider)
 {
@@ -171,7 +171,7 @@ static const char *get_name(void *provider)
     return "mock";
 }
 
-/* ---- what only pages can --------------------------------------------------------------------------------- */
+/* ---- what only pages can ----------------------------------------------------------------------------------------- */
 
 static umf_result_t purge(struct mock *mock, enum mock_op op, void *ptr, size_t size)
 {
@@ -268,8 +268,8 @@ static umf_result_t close_ipc_handle(void *provider, void *ptr, size_t size)
     return UMF_RESULT_SUCCESS;
 }
 
-#define WHAT_ALL_CAN \
-    .version = UMF_VERSION_CURRENT, .finalize = finalize, .alloc = do_alloc, .free = do_free, \
+#define WHAT_ALL_CAN                                                                                        \
+    .version = UMF_VERSION_CURRENT, .finalize = finalize, .alloc = do_alloc, .free = do_free,               \
     .get_last_native_error = get_last_native_error, .get_recommended_page_size = get_recommended_page_size, \
     .get_min_page_size = get_min_page_size, .get_name = get_name
 
@@ -285,7 +285,7 @@ const umf_memory_provider_ops_t mock_ops[MOCK_KINDS] = {
     [MOCK_NULL] = {WHAT_ALL_CAN, .initialize = initialize_null},
 };
 
-/* ---- for tests ------------------------------------------------------------------------------------------- */
+/* ---- for tests --------------------------------------------------------------------------------------------------- */
 
 static umf_memory_provider_handle_t create(const umf_memory_provider_ops_t *ops, struct mock *mock)
 {

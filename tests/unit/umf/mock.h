@@ -56,7 +56,7 @@ struct mock {
     atomic_size_t ipc_size;
 };
 
-#define MOCK_HANDLE_SIZE 24
+#define MOCK_HANDLE_SIZE  24
 #define MOCK_NATIVE_ERROR 4711
 
 /* One table of each kind. params is a struct mock of that kind, which must outlive the provider; or NULL if none is

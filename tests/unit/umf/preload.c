@@ -22,12 +22,12 @@
 
 static int failures;
 
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
+#define CHECK(what)                                                                  \
+    do {                                                                             \
+        if (!(what)) {                                                               \
             (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what); \
-            __atomic_store_n(&failures, 1, __ATOMIC_RELAXED); \
-        } \
+            __atomic_store_n(&failures, 1, __ATOMIC_RELAXED);                        \
+        }                                                                            \
     } while (0)
 
 /* glibc gives as much as it is asked for, or 8 bytes more. */

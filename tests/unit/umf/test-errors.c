@@ -54,12 +54,12 @@ static void of_a_thread(void **state)
 }
 
 /* Runs a call that must fail, and checks whose failure it is. */
-#define fails(call, wanted)                                               \
-    do {                                                                  \
+#define fails(call, wanted)                                                                     \
+    do {                                                                                        \
         assert_result(umfMemoryProviderPurgeLazy(other, P, 1), UMF_RESULT_ERROR_NOT_SUPPORTED); \
-        assert_ptr_equal(umfGetLastFailedMemoryProvider(), other);        \
-        assert_result(call, wanted);                                      \
-        assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);     \
+        assert_ptr_equal(umfGetLastFailedMemoryProvider(), other);                              \
+        assert_result(call, wanted);                                                            \
+        assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);                           \
     } while (0)
 
 static void of_every_operation(void **state)

@@ -90,7 +90,7 @@ static void profiles(void **state)
     assert_success(umfMemorydSetProfile(UMF_MEMORYD_PROFILE_DOCUMENT));
 }
 
-/* ---- forks ----------------------------------------------------------------------------------------------- */
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
 
 struct family {
     umf_memory_pool_handle_t pool, other;

@@ -18,7 +18,6 @@
 
 #define ROUNDS 100
 
-
 static void receive_note(int channel, struct note *note)
 {
     CHECK(wait_readable(channel));
@@ -61,7 +60,7 @@ static void finish(struct child *child)
     observer_expect_nothing();
 }
 
-/* ---- again ------------------------------------------------------------------------------------------------ */
+/* ---- again ------------------------------------------------------------------------------------------------------- */
 
 static void open_often(int channel, void *context)
 {
@@ -116,7 +115,7 @@ static void opening_again_makes_no_call(void **state)
     finish(&child);
 }
 
-/* ---- rights ----------------------------------------------------------------------------------------------- */
+/* ---- rights ------------------------------------------------------------------------------------------------------ */
 
 static unsigned access_at(const void *ptr)
 {
@@ -159,7 +158,7 @@ static void I2_each_provider_opens_with_its_own_rights(void **state)
     finish(&child);
 }
 
-/* ---- the end of the memory -------------------------------------------------------------------------------- */
+/* ---- the end of the memory --------------------------------------------------------------------------------------- */
 
 /* By a pool, as programs do. */
 static umf_memory_pool_handle_t own_pool(void)
@@ -245,7 +244,7 @@ static void I4_what_was_closed_goes_over_the_brokers_death(void **state)
     maker_frees(true);
 }
 
-/* ---- children --------------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 static void open_in_a_child(int channel, void *context)
 {

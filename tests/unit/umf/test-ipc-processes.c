@@ -17,7 +17,7 @@
 #include "tests/support/wait.h"
 #include "tests/unit/umf/handles.h"
 
-/* ---- children -------------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------------------------------- */
 
 static void send_note(int channel, const struct note *note)
 {
@@ -217,7 +217,7 @@ static void test_another_broker(void **state)
     broker_stop(&other);
 }
 
-/* ---- exec ------------------------------------------------------------------------------------------------ */
+/* ---- exec -------------------------------------------------------------------------------------------------------- */
 
 static int look_at(struct entry *first, const char *address)
 {
@@ -290,13 +290,8 @@ static void test_another_program(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_another_process),
-        TEST(test_another_user),
-        TEST(test_pools),
-        TEST(test_producer_killed),
-        TEST(test_broker_killed),
-        TEST(test_another_broker),
-        TEST(test_another_program),
+        TEST(test_another_process), TEST(test_another_user),   TEST(test_pools),           TEST(test_producer_killed),
+        TEST(test_broker_killed),   TEST(test_another_broker), TEST(test_another_program),
     };
 
     if (argc == 3)

@@ -10,7 +10,7 @@
 #include "tests/support/child.h"
 #include "tests/unit/umf/handles.h"
 
-/* ---- bytes ----------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 /* umfMemoryProviderGetIPCHandleSize, hProvider; umfMemoryProviderGetIPCHandle, hProvider, ptr, providerIpcData;
  * umfMemoryProviderPutIPCHandle, hProvider, providerIpcData */
@@ -97,8 +97,8 @@ static void test_forged(void **state)
     const struct {
         uint64_t offset, length;
     } parts[] = {
-        {0, size + 1}, {0, UINT64_MAX}, {page, size},     {size, page}, {UINT64_MAX - page + 1, page},
-        {1, page},     {0, 0},          {UINT64_MAX, 2},  {page, 0},
+        {0, size + 1}, {0, UINT64_MAX}, {page, size},    {size, page}, {UINT64_MAX - page + 1, page},
+        {1, page},     {0, 0},          {UINT64_MAX, 2}, {page, 0},
     };
     struct note forged;
     void *ptr;
@@ -108,15 +108,13 @@ static void test_forged(void **state)
         memcpy(forged.handle + 40, &parts[i].offset, 8);
         memcpy(forged.handle + 48, &parts[i].length, 8);
         seal(forged.handle);
-        assert_result(umfMemoryProviderOpenIPCHandle(provider, forged.handle, &ptr),
-                      UMF_RESULT_ERROR_INVALID_ARGUMENT);
+        assert_result(umfMemoryProviderOpenIPCHandle(provider, forged.handle, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     }
     for (unsigned i = 8; i < 40; i++) {
         forged = note;
         forged.handle[i] ^= 1;
         seal(forged.handle);
-        assert_result(umfMemoryProviderOpenIPCHandle(provider, forged.handle, &ptr),
-                      UMF_RESULT_ERROR_INVALID_ARGUMENT);
+        assert_result(umfMemoryProviderOpenIPCHandle(provider, forged.handle, &ptr), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     }
     forged = note;
     seal(forged.handle);
@@ -124,7 +122,7 @@ static void test_forged(void **state)
     assert_success(umfMemoryProviderFree(provider, note.address, size));
 }
 
-/* ---- in one process -------------------------------------------------------------------------------------- */
+/* ---- in one process ---------------------------------------------------------------------------------------------- */
 
 /* umfMemoryProviderOpenIPCHandle, hProvider, providerIpcData, ptr; umfMemoryProviderCloseIPCHandle, hProvider, ptr */
 static void test_here(void **state)
@@ -277,7 +275,7 @@ static void test_pools_ask_once(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
-/* ---- parts of one buffer --------------------------------------------------------------------------------- */
+/* ---- parts of one buffer ----------------------------------------------------------------------------------------- */
 
 #define OPENINGS 60
 
@@ -336,17 +334,9 @@ static void test_overlapping_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_same_bytes),
-        TEST(test_whose),
-        TEST(test_damaged),
-        TEST(test_forged),
-        TEST(test_here),
-        TEST(test_parts),
-        TEST(test_overlapping_parts),
-        TEST(test_end_closes),
-        TEST(test_rights),
-        TEST(test_threads),
-        TEST(test_pools_ask_once),
+        TEST(test_same_bytes), TEST(test_whose),   TEST(test_damaged),           TEST(test_forged),
+        TEST(test_here),       TEST(test_parts),   TEST(test_overlapping_parts), TEST(test_end_closes),
+        TEST(test_rights),     TEST(test_threads), TEST(test_pools_ask_once),
     };
 
     return test_run(tests, group_setup, umf_group_teardown);

@@ -52,7 +52,7 @@ static umf_ipc_handle_t handle_of(const void *ptr, size_t *size)
     return copy;
 }
 
-/* ---- making them ----------------------------------------------------------------------------------------- */
+/* ---- making them ------------------------------------------------------------------------------------------------- */
 
 /* umfPoolGetIPCHandleSize, hPool */
 static void size_of_handles(void **state)
@@ -172,7 +172,7 @@ static void allocated_again(void **state)
     }
 }
 
-/* ---- opening and closing --------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 /* umfPutIPCHandle; umfOpenIPCHandle, hPool, ipcHandle */
 static void opens_where_it_was_made(void **state)
@@ -379,7 +379,7 @@ static void opens_untracked(void **state)
     assert_success(umfFree(ptr));
 }
 
-/* ---- two pools, one address ------------------------------------------------------------------------------ */
+/* ---- two pools, one address -------------------------------------------------------------------------------------- */
 
 /* Two pools have the same range open. Whichever closes first, or is destroyed first, it stays open for the other. */
 static void opens_the_same_range_twice(void **state)
@@ -424,10 +424,10 @@ static void opens_the_same_range_twice(void **state)
     assert_success(umfFree(ptr));
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 #define THREADS 10
-#define ROUNDS 100
+#define ROUNDS  100
 
 struct work {
     char *ptr;

@@ -15,12 +15,12 @@
 #include <memclient/umf/umf/providers/provider_level_zero.h>
 #include <memclient/umf/umf/providers/provider_os_memory.h>
 
-#define layout(type, size) static_assert(sizeof(type) == (size), #type " has another size")
+#define layout(type, size)    static_assert(sizeof(type) == (size), #type " has another size")
 #define field(type, name, at) static_assert(offsetof(type, name) == (at), #type "." #name " is elsewhere")
-#define value(name, number) static_assert((name) == (number), #name " is another number")
-#define same(type, other) static_assert(_Generic((type)0, other: 1, default: 0), #type " is something else")
+#define value(name, number)   static_assert((name) == (number), #name " is another number")
+#define same(type, other)     static_assert(_Generic((type)0, other : 1, default : 0), #type " is something else")
 
-/* ---- numbers --------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 value(UMF_VERSION_CURRENT, 9);
 value(UMF_MAKE_VERSION(3, 5), 0x30005);
@@ -89,7 +89,7 @@ layout(enum umf_mempolicy_membind_t, 4);
 
 value(UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE, 8);
 
-/* ---- handles --------------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 same(umf_memory_provider_handle_t, struct umf_memory_provider_t *);
 same(umf_memory_pool_handle_t, struct umf_memory_pool_t *);
@@ -99,7 +99,7 @@ same(umf_const_memspace_handle_t, const struct umf_memspace_t *);
 same(umf_mempolicy_handle_t, struct umf_mempolicy_t *);
 same(umf_const_mempolicy_handle_t, const struct umf_mempolicy_t *);
 
-/* ---- tables ---------------------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 layout(umf_memory_provider_ext_ops_t, 32);
 field(umf_memory_provider_ext_ops_t, purge_lazy, 0);
@@ -141,7 +141,7 @@ field(umf_memory_pool_ops_t, malloc_usable_size, 56);
 field(umf_memory_pool_ops_t, free, 64);
 field(umf_memory_pool_ops_t, get_last_allocation_error, 72);
 
-/* ---- parameters ------------------------------------------------------------------------------------------ */
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 layout(umf_numa_split_partition_t, 8);
 field(struct umf_numa_split_partition_t, weight, 0);
@@ -180,7 +180,7 @@ field(struct level_zero_memory_provider_params_t, level_zero_context_handle, 0);
 field(level_zero_memory_provider_params_t, level_zero_device_handle, 8);
 field(level_zero_memory_provider_params_t, memory_type, 16);
 
-/* ---- defaults -------------------------------------------------------------------------------------------- */
+/* ---- defaults ---------------------------------------------------------------------------------------------------- */
 
 static void os_defaults(void **state)
 {

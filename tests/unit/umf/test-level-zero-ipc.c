@@ -89,7 +89,7 @@ static umf_result_t take(const struct note *note, void **ptr)
     return umfMemoryProviderOpenIPCHandle(provider, copy.handle, ptr);
 }
 
-/* ---- another process ------------------------------------------------------------------------------------- */
+/* ---- another process --------------------------------------------------------------------------------------------- */
 
 /* A consumer, forked before there was anything: opens the handle that it is sent, answers in the memory, and waits for
  * a message. */
@@ -235,7 +235,7 @@ static void pools(void **state)
     umfPoolDestroy(pool);
 }
 
-/* ---- one process ------------------------------------------------------------------------------------------- */
+/* ---- one process ------------------------------------------------------------------------------------------------- */
 
 /* umfLevelZeroMemoryProviderOps: a handle can be opened until it is put as often as it was got. */
 static void an_allocation_has_one_handle(void **state)
@@ -449,7 +449,7 @@ static void what_the_driver_refuses(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, SIZE));
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------------------------------- */
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 

@@ -24,8 +24,8 @@
 
 /* Our declarations are Level Zero's. */
 #define SAME(ours, theirs) _Static_assert((unsigned long)(ours) == (unsigned long)(theirs), #ours)
-#define SAME_FIELD(ours, field, theirs, their_field)                                                           \
-    SAME(offsetof(struct ours, field), offsetof(theirs, their_field));                                         \
+#define SAME_FIELD(ours, field, theirs, their_field)                   \
+    SAME(offsetof(struct ours, field), offsetof(theirs, their_field)); \
     SAME(sizeof(((struct ours *)NULL)->field), sizeof(((theirs *)NULL)->their_field))
 
 SAME(L0_DEVICE_LOST, ZE_RESULT_ERROR_DEVICE_LOST);
@@ -105,7 +105,7 @@ static int nothing_left(void **state)
     return alive ? -1 : 0;
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 /* level_zero_memory_provider_params_t: level_zero_context_handle, level_zero_device_handle and memory_type are to go
  * together, and no umf_usm_memory_type_t is UMF_MEMORY_TYPE_UNKNOWN; else umfLevelZeroMemoryProviderOps:
@@ -158,7 +158,7 @@ static void name(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* umfLevelZeroMemoryProviderOps: memory from a device, by umf_usm_memory_type_t: UMF_MEMORY_TYPE_HOST: a host
  * allocation; UMF_MEMORY_TYPE_DEVICE: a device allocation; UMF_MEMORY_TYPE_SHARED: of shared ownership. */
@@ -230,7 +230,7 @@ static void a_pool_on_it(void **state)
     umfPoolDestroy(pool);
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------- */
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 /* umfLevelZeroMemoryProviderOps: what the driver refuses is UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY,
  * UMF_RESULT_ERROR_INVALID_ARGUMENT, UMF_RESULT_ERROR_INVALID_ALIGNMENT or UMF_RESULT_ERROR_NOT_SUPPORTED where it
@@ -338,7 +338,7 @@ static void not_supported(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* ---- without a loader ------------------------------------------------------------------------------------ */
+/* ---- without a loader -------------------------------------------------------------------------------------------- */
 
 /* In a process that finds another library by that name, or none. */
 static void no_loader(void **state)
@@ -378,7 +378,7 @@ static void another_library(void **state)
     assert_int_equal(run_again(files_root, "no-loader"), 0);
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------------------------------- */
 
 static int with_loader(void)
 {

@@ -22,7 +22,7 @@
 #include "tests/support/test.h"
 #include "tests/unit/umf/again.h"
 
-/* ---- what is run ------------------------------------------------------------------------------------------ */
+/* ---- what is run ------------------------------------------------------------------------------------------------- */
 
 /* Fails in every way that needs no broker, and makes some calls that succeed. */
 static int fail_all_ways(void)
@@ -66,7 +66,7 @@ static int miss_the_broker(void)
     return 0;
 }
 
-/* ---- running it ------------------------------------------------------------------------------------------- */
+/* ---- running it -------------------------------------------------------------------------------------------------- */
 
 static char outputs[3][16384]; /* standard output, standard error, the file */
 enum { OUT, ERR, LOG_FILE };
@@ -151,14 +151,14 @@ static unsigned lines(int output, const char *expression)
     return n;
 }
 
-#define assert_lines(output, wanted, expression) \
-    do { \
-        if (lines((output), (expression)) != (wanted)) \
-            print_message("%s\n", outputs[output]); \
+#define assert_lines(output, wanted, expression)                   \
+    do {                                                           \
+        if (lines((output), (expression)) != (wanted))             \
+            print_message("%s\n", outputs[output]);                \
         assert_int_equal(lines((output), (expression)), (wanted)); \
     } while (0)
 
-/* ---- what it says ----------------------------------------------------------------------------------------- */
+/* ---- what it says ------------------------------------------------------------------------------------------------ */
 
 static void each_failure_has_a_line(int output)
 {
@@ -248,10 +248,8 @@ int main(int argc, char **argv)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, files_set_up, files_clean_up)
     const struct CMUnitTest tests[] = {
-        TEST(says_what_fails),
-        TEST(says_what_the_broker_says),
-        TEST(says_as_much_as_is_wanted),
-        TEST(complains_of_what_is_wrong),
+        TEST(says_what_fails),           TEST(says_what_the_broker_says),
+        TEST(says_as_much_as_is_wanted), TEST(complains_of_what_is_wrong),
         TEST(is_silent_unless_asked),
     };
 

@@ -330,15 +330,9 @@ static void preferred(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(get_buffer),
-        TEST(context),
-        TEST(parts),
-        TEST(provider_handle),
-        TEST(pool_handle),
-        TEST(pool_handle_without_memory),
-        TEST(shared_rights),
-        TEST(waiting),
-        TEST(more_than_there_is),
+        TEST(get_buffer),      TEST(context),     TEST(parts),
+        TEST(provider_handle), TEST(pool_handle), TEST(pool_handle_without_memory),
+        TEST(shared_rights),   TEST(waiting),     TEST(more_than_there_is),
         TEST(preferred),
     };
 

@@ -60,7 +60,7 @@ static struct memclient_buffer_info info_of(const void *ptr)
     return info;
 }
 
-/* ---- parameters ------------------------------------------------------------------------------------------ */
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 static void expect_invalid(umf_memoryd_memory_provider_params_t params)
 {
@@ -71,11 +71,11 @@ static void expect_invalid(umf_memoryd_memory_provider_params_t params)
     assert_null(none);
 }
 
-#define EXPECT_INVALID(...) \
-    do { \
+#define EXPECT_INVALID(...)                                       \
+    do {                                                          \
         umf_memoryd_memory_provider_params_t wrong_ = defaults(); \
-        __VA_ARGS__; \
-        expect_invalid(wrong_); \
+        __VA_ARGS__;                                              \
+        expect_invalid(wrong_);                                   \
     } while (0)
 
 /* memclient_umf_params: size; MEMCLIENT_UMF_PARAMS_INIT and umfMemorydMemoryProviderParamsDefault:
@@ -228,7 +228,7 @@ static void test_pages(void **state)
     umfMemoryProviderDestroy(huge);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void test_memory(void **state)
 {
@@ -329,7 +329,7 @@ static void test_names(void **state)
     umfMemoryProviderDestroy(named);
 }
 
-/* ---- sharing --------------------------------------------------------------------------------------------- */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 /* memclient_umf_params: access, of what is allocated and of what is opened. */
 static void test_rights(void **state)
@@ -412,16 +412,11 @@ static void test_keeping(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_parameters),
-        TEST(test_no_call_before_memory),
-        TEST(test_placement),
-        TEST(test_pool),
-        TEST(test_pages),
-        TEST(test_memory),
-        TEST(test_errors),
-        TEST(test_limit),
-        TEST(test_names),
-        TEST(test_rights),
+        TEST(test_parameters), TEST(test_no_call_before_memory),
+        TEST(test_placement),  TEST(test_pool),
+        TEST(test_pages),      TEST(test_memory),
+        TEST(test_errors),     TEST(test_limit),
+        TEST(test_names),      TEST(test_rights),
         TEST(test_keeping),
     };
 

@@ -59,8 +59,7 @@ static void no_arguments(void **state)
     assert_int_equal(umfMempolicySetCustomSplitPartitions(NULL, &piece, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMempolicyCreate(UMF_MEMPOLICY_SPLIT, &policy), UMF_RESULT_SUCCESS);
     assert_int_equal(umfMempolicySetCustomSplitPartitions(policy, NULL, 1), UMF_RESULT_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(umfMempolicySetCustomSplitPartitions(policy, &piece, SIZE_MAX),
-                     UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(umfMempolicySetCustomSplitPartitions(policy, &piece, SIZE_MAX), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_int_equal(umfMempolicySetCustomSplitPartitions(policy, NULL, 0), UMF_RESULT_SUCCESS);
     assert_int_equal(umfMempolicyDestroy(policy), UMF_RESULT_SUCCESS);
 }

@@ -78,8 +78,7 @@ static void no_arguments(void **state)
 
     assert_int_equal(umfPoolCreateFromMemspace(NULL, NULL, &pool), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_null(pool);
-    assert_int_equal(umfPoolCreateFromMemspace(umfMemspaceHostAllGet(), NULL, NULL),
-                     UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(umfPoolCreateFromMemspace(umfMemspaceHostAllGet(), NULL, NULL), UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
 /* A mistake in the policy is reported, and nothing is made. */
@@ -163,7 +162,7 @@ static void bound_to_each_node(void **state)
     }
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------------------------------- */
 
 /* umfPoolCreateFromMemspace: jemalloc, or else the disjoint pool, where TBB is not there. */
 static void without_tbb(void **state)

@@ -18,7 +18,7 @@
 #include "tests/support/memory.h"
 #include "tests/support/test.h"
 
-#define MASK_WORDS (1024 / (8 * sizeof(unsigned long)) + 1)
+#define MASK_WORDS     (1024 / (8 * sizeof(unsigned long)) + 1)
 #define PREFERRED_MANY 5 /* not in older headers */
 
 /* The placement of an address. */
@@ -140,7 +140,7 @@ static unsigned long nodes_of(umf_const_memspace_handle_t memspace)
     return placement.nodes[0];
 }
 
-/* ---- memspaces ------------------------------------------------------------------------------------------- */
+/* ---- memspaces --------------------------------------------------------------------------------------------------- */
 
 static void no_arguments(void **state)
 {
@@ -233,7 +233,7 @@ static void the_fastest_nodes(void **state)
     assert_int_equal(nodes_of(umfMemspaceLowestLatencyGet()), 1UL << 0 | 1UL << 1);
 }
 
-/* ---- without a policy ------------------------------------------------------------------------------------ */
+/* ---- without a policy -------------------------------------------------------------------------------------------- */
 
 /* umfMemspaceHostAllGet: all nodes with memory. Memory of all of the host is as the kernel gives it to anybody: the
  * thread's policy holds. */
@@ -289,8 +289,7 @@ static void a_node_that_is_not_there(void **state)
     void *ptr = NULL;
     int32_t code = 0;
 
-    assert_int_equal(umfMemoryProviderAlloc(provider, page_size(), 0, &ptr),
-                     UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
+    assert_int_equal(umfMemoryProviderAlloc(provider, page_size(), 0, &ptr), UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
     assert_null(ptr);
     umfMemoryProviderGetLastNativeError(provider, &message, &code);
     assert_int_equal(code, UMF_OS_RESULT_ERROR_BIND_FAILED);
@@ -298,7 +297,7 @@ static void a_node_that_is_not_there(void **state)
     umfMemspaceDestroy(memspace);
 }
 
-/* ---- policies -------------------------------------------------------------------------------------------- */
+/* ---- policies ---------------------------------------------------------------------------------------------------- */
 
 /* umfMemoryProviderCreateFromMemspace, hMemspace, hPolicy, hProvider, SUCCESS: umf_mempolicy_membind_t:
  * UMF_MEMPOLICY_INTERLEAVE: interleaves memory from all memory in the memspace; UMF_MEMPOLICY_BIND: binds memory to the

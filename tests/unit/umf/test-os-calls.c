@@ -19,7 +19,7 @@ static struct os_calls calls;
 static umf_memory_provider_handle_t provider;
 static size_t page;
 
-/* ---- a kernel of ours ------------------------------------------------------------------------------------ */
+/* ---- a kernel of ours -------------------------------------------------------------------------------------------- */
 
 #define BOUND_MAX 4096
 
@@ -90,7 +90,7 @@ static char *alloc(size_t size)
     return ptr;
 }
 
-/* ---- faults ---------------------------------------------------------------------------------------------- */
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
 
 static void *mmap_askew(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
@@ -274,7 +274,7 @@ static void test_discovery_fails(void **state)
     assert_string_equal(text, "HWLOC topology discovery failed: Function not implemented");
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 static umf_os_memory_provider_params_t on(umf_numa_mode_t mode, unsigned *nodes, unsigned n)
 {
@@ -444,7 +444,7 @@ static void test_split(void **state)
         assert_int_equal(nodes_of(ptr, k), 1UL << nodes[k / 2]);
 }
 
-/* ---- a thread's policy, and the broker ------------------------------------------------------------------- */
+/* ---- a thread's policy, and the broker --------------------------------------------------------------------------- */
 
 static int thread_mode;
 static unsigned long thread_nodes;

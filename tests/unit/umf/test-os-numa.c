@@ -15,7 +15,7 @@
 
 enum { DEFAULT, PREFERRED, BIND, INTERLEAVE, LOCAL, PREFERRED_MANY };
 
-#define OF_ADDRESS 2
+#define OF_ADDRESS      2
 #define NODE_OF_ADDRESS 3
 
 static size_t page;
@@ -75,7 +75,7 @@ static void test_parameters(void **state)
     expect_invalid(params);
 }
 
-/* ---- private memory -------------------------------------------------------------------------------------- */
+/* ---- private memory ---------------------------------------------------------------------------------------------- */
 
 static int policy_at(const void *ptr, unsigned long *nodes)
 {
@@ -193,7 +193,7 @@ static void test_interleaved_pages(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* ---- shared memory --------------------------------------------------------------------------------------- */
+/* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
 /* If the nodes are the machine's own, the kernel reports for each page what the broker reports for all. */
 static void compare_with_kernel(void *ptr, size_t n, const uint64_t bytes[2])

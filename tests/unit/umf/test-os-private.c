@@ -69,7 +69,7 @@ static size_t resident(void *ptr, size_t size)
     return n;
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------------ */
+/* ---- what it is -------------------------------------------------------------------------------------------------- */
 
 /* umfMemoryProviderCreate; umfMemoryProviderGetRecommendedPageSize, hProvider, pageSize;
  * umfMemoryProviderGetMinPageSize, hProvider, pageSize; umfMemoryProviderGetName, hProvider; umfOsMemoryProviderOps */
@@ -128,7 +128,7 @@ static void test_parameters(void **state)
     expect_no_provider(&params);
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------ */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 /* umfMemoryProviderAlloc, hProvider, size, alignment; umfMemoryProviderFree, hProvider, size */
 static void test_alignments(void **state)
@@ -175,7 +175,7 @@ static void test_impossible(void **state)
     assert_ptr_equal(umfGetLastFailedMemoryProvider(), provider);
 }
 
-/* ---- freeing --------------------------------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
 static void test_freeing(void **state)
 {
@@ -237,7 +237,7 @@ static void test_end_frees(void **state)
     assert_false(is_mapped(ptr));
 }
 
-/* ---- protection ------------------------------------------------------------------------------------------ */
+/* ---- protection -------------------------------------------------------------------------------------------------- */
 
 static umf_memory_provider_handle_t make_protected(unsigned protection)
 {
@@ -271,7 +271,7 @@ static void test_execute(void **state)
 }
 #endif
 
-/* ---- purging --------------------------------------------------------------------------------------------- */
+/* ---- purging ----------------------------------------------------------------------------------------------------- */
 
 /* umf_result_t; umfMemoryProviderPurgeLazy, hProvider; umfMemoryProviderPurgeForce, hProvider */
 static void test_purge(void **state)
@@ -326,7 +326,7 @@ static void test_purge_upstream(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, page + 64));
 }
 
-/* ---- splitting ------------------------------------------------------------------------------------------- */
+/* ---- splitting --------------------------------------------------------------------------------------------------- */
 
 /* umfMemoryProviderAllocationSplit, hProvider, totalSize, firstSize; umfMemoryProviderAllocationMerge, hProvider,
  * lowPtr, highPtr, totalSize */
@@ -350,7 +350,7 @@ static void test_split_and_merge(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr + 4 * page, 4 * page));
 }
 
-/* ---- sharing --------------------------------------------------------------------------------------------- */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 static void test_no_handles(void **state)
 {
@@ -374,7 +374,7 @@ static void test_no_handles(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, page));
 }
 
-/* ---- native errors and threads --------------------------------------------------------------------------- */
+/* ---- native errors and threads ----------------------------------------------------------------------------------- */
 
 static void *other_thread(void *arg)
 {

@@ -78,7 +78,7 @@ static bool is_mapped(const void *ptr)
     return !mincore((void *)((uintptr_t)ptr / page * page), 1, &resident);
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------ */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 static void test_no_call_before_memory(void **state)
 {
@@ -176,7 +176,7 @@ static void test_impossible(void **state)
     assert_success(umfMemoryProviderFree(provider, alloc(100, 0), 100));
 }
 
-/* ---- giving back ----------------------------------------------------------------------------------------- */
+/* ---- giving back ------------------------------------------------------------------------------------------------- */
 
 static void test_parts(void **state)
 {
@@ -277,7 +277,7 @@ static void test_purge(void **state)
     assert_success(umfMemoryProviderFree(provider, ptr, 8 * page));
 }
 
-/* ---- protection and names -------------------------------------------------------------------------------- */
+/* ---- protection and names ---------------------------------------------------------------------------------------- */
 
 static umf_memory_provider_handle_t make_protected(unsigned protection)
 {
@@ -343,7 +343,7 @@ static void test_names(void **state)
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
 }
 
-/* ---- threads and children -------------------------------------------------------------------------------- */
+/* ---- threads and children ---------------------------------------------------------------------------------------- */
 
 static void *churn(void *arg)
 {

@@ -53,7 +53,7 @@ static void end(umf_memory_pool_handle_t pool, struct mock *mock)
     assert_int_equal(mock->wrong, 0);
 }
 
-/* ---- parameters ------------------------------------------------------------------------------------------- */
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
 
 /* umfDisjointPoolParamsDefault */
 static void test_defaults(void **state)
@@ -116,7 +116,7 @@ static void test_default_pool(void **state)
     end(pool, &mock);
 }
 
-/* ---- slabs and limits ------------------------------------------------------------------------------------- */
+/* ---- slabs and limits -------------------------------------------------------------------------------------------- */
 
 /* umfDisjointPoolSharedLimitsCreate, MaxSize: umfDisjointPoolSharedLimitsCreate, umfDisjointPoolSharedLimitsDestroy:
  * two pools keep what the limits allow both. */
@@ -340,7 +340,7 @@ static void test_aligned(void **state)
     }
 }
 
-/* ---- traces ----------------------------------------------------------------------------------------------- */
+/* ---- traces ------------------------------------------------------------------------------------------------------ */
 
 /* umf_disjoint_pool_params_t: PoolTrace: nothing, totals, buckets, calls. */
 static void test_trace(void **state)
@@ -381,7 +381,7 @@ static void test_trace(void **state)
     unlink(path);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 #define THREADS 8
 #define ROUNDS  (TEST_TSAN ? 1000 : 4000)

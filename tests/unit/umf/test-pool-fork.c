@@ -199,11 +199,8 @@ static void test_proxy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_disjoint),
-        cmocka_unit_test(test_disjoint_shared),
-        cmocka_unit_test(test_jemalloc),
-        cmocka_unit_test(test_jemalloc_shared),
-        cmocka_unit_test(test_proxy),
+        cmocka_unit_test(test_disjoint),        cmocka_unit_test(test_disjoint_shared), cmocka_unit_test(test_jemalloc),
+        cmocka_unit_test(test_jemalloc_shared), cmocka_unit_test(test_proxy),
     };
 
     return test_run(tests, umf_group_setup, umf_group_teardown);

@@ -13,9 +13,9 @@
 #pragma weak umfJemallocPoolOps /* not in every build */
 
 #define BOGUS ((umf_memory_provider_handle_t)0x1)
-#define P ((void *)0x10000)
+#define P     ((void *)0x10000)
 
-/* ---- a pool of the program's ----------------------------------------------------------------------------- */
+/* ---- a pool of the program's ------------------------------------------------------------------------------------- */
 
 static struct {
     umf_memory_provider_handle_t provider;
@@ -109,7 +109,7 @@ static int forget(void **state)
     return 0;
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 /* umf_pool_create_flag_t */
 static void create_checks_its_arguments(void **state)
@@ -247,7 +247,7 @@ static void whole_tables(void **state)
     }
 }
 
-/* ---- using it -------------------------------------------------------------------------------------------- */
+/* ---- using it ---------------------------------------------------------------------------------------------------- */
 
 /* umf_memory_pool_ops_t, aligned_malloc, calloc, free, get_last_allocation_error, initialize, malloc,
  * malloc_usable_size, realloc; umfPoolCreate, hPool */

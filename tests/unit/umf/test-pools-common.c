@@ -27,8 +27,8 @@ static const struct variant {
     enum which which;
     enum mock_kind kind;
 } variants[] = {
-    {PROXY, MOCK_MALLOC},    {DISJOINT, MOCK_MALLOC}, {SCALABLE, MOCK_MALLOC}, {JEMALLOC, MOCK_MALLOC},
-    {PROXY, MOCK_PAGES},     {DISJOINT, MOCK_PAGES},  {SCALABLE, MOCK_PAGES},  {JEMALLOC, MOCK_PAGES},
+    {PROXY, MOCK_MALLOC}, {DISJOINT, MOCK_MALLOC}, {SCALABLE, MOCK_MALLOC}, {JEMALLOC, MOCK_MALLOC},
+    {PROXY, MOCK_PAGES},  {DISJOINT, MOCK_PAGES},  {SCALABLE, MOCK_PAGES},  {JEMALLOC, MOCK_PAGES},
 };
 
 static bool has_all(const struct fixture *fixture)
@@ -64,7 +64,7 @@ static void end(struct fixture *fixture)
     free(fixture);
 }
 
-/* ---- one thread ------------------------------------------------------------------------------------------- */
+/* ---- one thread -------------------------------------------------------------------------------------------------- */
 
 /* umfPoolCreate; umfPoolMalloc, hPool, size */
 static void check_malloc(void **state)
@@ -130,7 +130,7 @@ static void check_calloc(void **state)
         ptr = umfPoolCalloc(fixture->pool, n, 7);
         assert_int_equal(ptr != NULL, has_all(fixture));
         assert_result(umfPoolGetLastAllocationError(fixture->pool),
-                   ptr ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_NOT_SUPPORTED);
+                      ptr ? UMF_RESULT_SUCCESS : UMF_RESULT_ERROR_NOT_SUPPORTED);
         for (size_t i = 0; ptr && i < n * 7; i++)
             assert_int_equal(ptr[i], 0);
         if (ptr)
@@ -138,7 +138,7 @@ static void check_calloc(void **state)
     }
     assert_null(umfPoolCalloc(fixture->pool, SIZE_MAX / 2 + 2, 2));
     assert_result(umfPoolGetLastAllocationError(fixture->pool),
-               has_all(fixture) ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : UMF_RESULT_ERROR_NOT_SUPPORTED);
+                  has_all(fixture) ? UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY : UMF_RESULT_ERROR_NOT_SUPPORTED);
     end(fixture);
 }
 
@@ -278,7 +278,7 @@ static void check_last_error(void **state)
     end(fixture);
 }
 
-/* ---- several threads -------------------------------------------------------------------------------------- */
+/* ---- several threads --------------------------------------------------------------------------------------------- */
 
 #define THREADS 5
 
@@ -352,16 +352,16 @@ static void check_threads(void **state)
     end(fixture);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------ */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-#define TESTS 9
+#define TESTS    9
 #define VARIANTS (sizeof(variants) / sizeof(*variants))
 
 int main(void)
 {
     static const CMUnitTestFunction functions[TESTS] = {
-        check_malloc, check_nothing, check_calloc, check_realloc, check_usable_size, check_aligned, check_no_memory,
-        check_last_error, check_threads,
+        check_malloc,  check_nothing,   check_calloc,     check_realloc, check_usable_size,
+        check_aligned, check_no_memory, check_last_error, check_threads,
     };
     static const char *const names[] = {"proxy", "disjoint", "scalable", "jemalloc"};
     struct CMUnitTest tests[VARIANTS * TESTS];

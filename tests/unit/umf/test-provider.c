@@ -11,7 +11,7 @@
 
 #define P ((void *)0x10000)
 
-/* ---- making one ------------------------------------------------------------------------------------------ */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 static umf_result_t try_ops(const umf_memory_provider_ops_t *ops)
 {
@@ -37,12 +37,12 @@ static void create_checks_its_arguments(void **state)
 }
 
 /* Tries a table without one member. */
-#define without(member)                          \
-    ({                                           \
+#define without(member)                                        \
+    ({                                                         \
         umf_memory_provider_ops_t _ops = mock_ops[MOCK_PAGES]; \
-                                                 \
-        _ops.member = NULL;                      \
-        try_ops(&_ops);                          \
+                                                               \
+        _ops.member = NULL;                                    \
+        try_ops(&_ops);                                        \
     })
 
 /* umfMemoryProviderCreate: every provider must have these operations. */
@@ -162,7 +162,7 @@ static void the_table_is_copied(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* ---- using it -------------------------------------------------------------------------------------------- */
+/* ---- using it ---------------------------------------------------------------------------------------------------- */
 
 /* umfMemoryProviderCreate; umf_memory_provider_ops_t, alloc, ext, free, get_last_native_error, get_min_page_size,
  * get_name, get_recommended_page_size; umf_memory_provider_ext_ops_t, allocation_merge, allocation_split, purge_force,

@@ -47,8 +47,8 @@ static umf_memory_pool_handle_t make_pool(void)
     params.SlabMinSize = 256 << 10;
     params.MaxPoolableSize = 4 << 20;
     params.MinBucketSize = 16;
-    assert_success(umfPoolCreate(umfDisjointPoolOps(), make_provider(), &params, UMF_POOL_CREATE_FLAG_OWN_PROVIDER,
-                                 &pool));
+    assert_success(
+        umfPoolCreate(umfDisjointPoolOps(), make_provider(), &params, UMF_POOL_CREATE_FLAG_OWN_PROVIDER, &pool));
     return pool;
 }
 

@@ -54,7 +54,7 @@ static void assert_pool(const char *from, const char *to, umf_memory_pool_handle
     assert_ptr_equal(umfPoolByPtr(to - 1), pool);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------- */
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 static void any_address_within(void **state)
 {
@@ -149,7 +149,7 @@ static void not_tracked(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* ---- freeing --------------------------------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
 /* umfPoolFree, hPool: What the provider did not take back remains the pool's, with its size. */
 static void free_fails(void **state)
@@ -216,7 +216,7 @@ static void frees_parts(void **state)
     open_pool_done(&open);
 }
 
-/* ---- cutting and joining --------------------------------------------------------------------------------- */
+/* ---- cutting and joining ----------------------------------------------------------------------------------------- */
 
 static void splits_and_merges(void **state)
 {
@@ -277,7 +277,7 @@ static void splits_and_merges_what_is_there(void **state)
     open_pool_done(&other);
 }
 
-/* ---- pools in pools -------------------------------------------------------------------------------------- */
+/* ---- pools in pools ---------------------------------------------------------------------------------------------- */
 
 /* A provider whose memory is another pool's. */
 static umf_result_t of_pool_initialize(void *params, void **provider)
@@ -491,7 +491,7 @@ static void given_back_unseen(void **state)
     umfMemoryProviderDestroy(provider);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 #define THREADS 4
 

@@ -54,7 +54,7 @@ static void strange_stays(char *ptr)
     assert_int_equal(munmap(ptr, page), 0);
 }
 
-/* ---- the OS provider -------------------------------------------------------------------------------------- */
+/* ---- the OS provider --------------------------------------------------------------------------------------------- */
 
 static void frees(umf_memory_visibility_t visibility)
 {
@@ -88,8 +88,8 @@ static void purges(umf_memory_visibility_t visibility)
     assert_success(umfMemoryProviderPurgeForce(provider, ptr, page + 64));
     assert_native(provider, umfMemoryProviderPurgeLazy(provider, (void *)1, 1), UMF_OS_RESULT_ERROR_PURGE_LAZY_FAILED,
                   "lazy purging failed");
-    assert_native(provider, umfMemoryProviderPurgeForce(provider, (void *)1, 1),
-                  UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED, "force purging failed");
+    assert_native(provider, umfMemoryProviderPurgeForce(provider, (void *)1, 1), UMF_OS_RESULT_ERROR_PURGE_FORCE_FAILED,
+                  "force purging failed");
     assert_result(umfMemoryProviderPurgeForce(provider, NULL, page), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     assert_success(umfMemoryProviderFree(provider, ptr, 2 * page));
     umfMemoryProviderDestroy(provider);
@@ -191,7 +191,7 @@ static void looks_at_partitions(void **state)
                   UMF_RESULT_ERROR_INVALID_ARGUMENT);
 }
 
-/* ---- errors ----------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* A success clears neither the last failed provider nor the native error, but a pool's last error. */
 static void errors_last(void **state)
@@ -222,7 +222,7 @@ static void policies_that_are_none_may_be_destroyed(void **state)
     assert_success(umfMempolicyDestroy(NULL));
 }
 
-/* ---- ours ------------------------------------------------------------------------------------------------- */
+/* ---- ours -------------------------------------------------------------------------------------------------------- */
 
 /* Upstream has no such provider, so no program relies on mistakes that go unnoticed. */
 static void the_memoryd_provider_keeps_to_the_document(void **state)

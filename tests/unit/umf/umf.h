@@ -19,9 +19,9 @@
 
 /* Checks that the call gives MEMORY_PROVIDER_SPECIFIC, and that the provider then has this number and a text with this
  * beginning. */
-#define assert_native(provider, call, number, beginning) \
-    do { \
-        assert_result(call, UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC); \
+#define assert_native(provider, call, number, beginning)                                 \
+    do {                                                                                 \
+        assert_result(call, UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);                  \
         umf_assert_native((provider), (number), (beginning), #call, __FILE__, __LINE__); \
     } while (0)
 

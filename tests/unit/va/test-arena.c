@@ -237,10 +237,8 @@ static void test_I9_never_overlaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_I9_wish_is_exact_or_refused),
-        cmocka_unit_test(test_tight_aligned_gap),
-        cmocka_unit_test(test_arena_at_the_top),
+        cmocka_unit_test(test_arguments),         cmocka_unit_test(test_I9_wish_is_exact_or_refused),
+        cmocka_unit_test(test_tight_aligned_gap), cmocka_unit_test(test_arena_at_the_top),
         cmocka_unit_test(test_I9_never_overlaps),
     };
 

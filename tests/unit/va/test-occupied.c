@@ -7,9 +7,9 @@
 #include "tests/support/test.h"
 #include "va/reservation.h"
 
-#define BASE    UINT64_C(0x400000000000)
-#define N_PAGES 128
-#define N_EACH  24
+#define BASE     UINT64_C(0x400000000000)
+#define N_PAGES  128
+#define N_EACH   24
 #define SESSIONS 4
 
 static struct ledger *ledger;
@@ -139,7 +139,7 @@ static void it_is_found_by_session_and_range(void **state)
     assert_null(reservation_release(c));
 }
 
-/* ---- the model --------------------------------------------------------------------------------------------- */
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 static bool covers(const struct reservation *reservation, uint64_t page)
 {

@@ -49,8 +49,8 @@ static void counted_done(struct work_job *job)
 
 static void counted_init(struct counted *c, struct work *work)
 {
-    *c = (struct counted){
-        .job = WORK_JOB_INIT(c->job, counted_run, counted_done), .loop = pthread_self(), .work = work};
+    *c =
+        (struct counted){.job = WORK_JOB_INIT(c->job, counted_run, counted_done), .loop = pthread_self(), .work = work};
 }
 
 static void drain(struct work *work)

@@ -70,7 +70,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------------------------- statuses */
+/* ---- statuses ---------------------------------------------------------------------------------------------------- */
 
 /* What functions and callbacks return. hsa_ext_amd.h adds values that are not members of the type. */
 typedef enum {
@@ -118,7 +118,7 @@ typedef enum {
  */
 HSA_API hsa_status_t hsa_status_string(hsa_status_t status, const char **status_string);
 
-/* -------------------------------------------------------------------------------------------- common definitions */
+/* ---- common definitions ------------------------------------------------------------------------------------------ */
 
 typedef struct hsa_dim3_s {
     uint32_t x;
@@ -147,7 +147,7 @@ typedef enum { HSA_PROFILE_BASE = 0, HSA_PROFILE_FULL = 1 } hsa_profile_t;
 /* The scope of a memory fence. No function here takes one. */
 typedef enum { HSA_FENCE_SCOPE_NONE = 0, HSA_FENCE_SCOPE_AGENT = 1, HSA_FENCE_SCOPE_SYSTEM = 2 } hsa_fence_scope_t;
 
-/* ---------------------------------------------------------------------------------------------------- the runtime */
+/* ---- the runtime ------------------------------------------------------------------------------------------------- */
 
 /*
  * Initialises the runtime, or increments its count. The first call connects to the broker as memclient_open() does
@@ -170,16 +170,16 @@ HSA_API hsa_status_t hsa_shut_down(void);
 
 /* Attributes for hsa_system_get_info(). The type of the value is in brackets. */
 typedef enum {
-    HSA_SYSTEM_INFO_VERSION_MAJOR = 0,       /* [uint16_t] of HSA: 1 */
-    HSA_SYSTEM_INFO_VERSION_MINOR = 1,       /* [uint16_t] */
-    HSA_SYSTEM_INFO_TIMESTAMP = 2,           /* [uint64_t] now: CLOCK_MONOTONIC in nanoseconds */
-    HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3, /* [uint64_t] its ticks in a second: 1 000 000 000 */
-    HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT = 4,     /* [uint64_t] the longest wait for a signal: UINT64_MAX, without end */
-    HSA_SYSTEM_INFO_ENDIANNESS = 5,          /* [hsa_endianness_t] */
-    HSA_SYSTEM_INFO_MACHINE_MODEL = 6,       /* [hsa_machine_model_t] */
-    HSA_SYSTEM_INFO_EXTENSIONS = 7,          /* [uint8_t[128]] a bit for each hsa_extension_t: none is set */
-    HSA_AMD_SYSTEM_INFO_BUILD_VERSION = 0x200,             /* [const char *] of this library; static */
-    HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED = 0x201,             /* [bool] hsa_amd_svm_...() work: true */
+    HSA_SYSTEM_INFO_VERSION_MAJOR = 0,         /* [uint16_t] of HSA: 1 */
+    HSA_SYSTEM_INFO_VERSION_MINOR = 1,         /* [uint16_t] */
+    HSA_SYSTEM_INFO_TIMESTAMP = 2,             /* [uint64_t] now: CLOCK_MONOTONIC in nanoseconds */
+    HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3,   /* [uint64_t] its ticks in a second: 1 000 000 000 */
+    HSA_SYSTEM_INFO_SIGNAL_MAX_WAIT = 4,       /* [uint64_t] the longest wait for a signal: UINT64_MAX, without end */
+    HSA_SYSTEM_INFO_ENDIANNESS = 5,            /* [hsa_endianness_t] */
+    HSA_SYSTEM_INFO_MACHINE_MODEL = 6,         /* [hsa_machine_model_t] */
+    HSA_SYSTEM_INFO_EXTENSIONS = 7,            /* [uint8_t[128]] a bit for each hsa_extension_t: none is set */
+    HSA_AMD_SYSTEM_INFO_BUILD_VERSION = 0x200, /* [const char *] of this library; static */
+    HSA_AMD_SYSTEM_INFO_SVM_SUPPORTED = 0x201, /* [bool] hsa_amd_svm_...() work: true */
     HSA_AMD_SYSTEM_INFO_SVM_ACCESSIBLE_BY_DEFAULT = 0x202, /* [bool] agents can use all memory: true */
     HSA_AMD_SYSTEM_INFO_MWAITX_ENABLED = 0x203,            /* [bool] false */
     HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED = 0x204,          /* [bool] hsa_amd_portable_export_dmabuf() works: true */
@@ -221,8 +221,8 @@ HSA_API hsa_status_t hsa_extension_get_name(uint16_t extension, const char **nam
  * the newest version, as it is.
  *     INVALID_ARGUMENT   result or version_minor is NULL, or extension is none of the above
  */
-HSA_API hsa_status_t hsa_system_extension_supported(uint16_t extension, uint16_t version_major,
-                                                    uint16_t version_minor, bool *result);
+HSA_API hsa_status_t hsa_system_extension_supported(uint16_t extension, uint16_t version_major, uint16_t version_minor,
+                                                    bool *result);
 HSA_API hsa_status_t hsa_system_major_extension_supported(uint16_t extension, uint16_t version_major,
                                                           uint16_t *version_minor, bool *result);
 
@@ -231,12 +231,12 @@ HSA_API hsa_status_t hsa_system_major_extension_supported(uint16_t extension, ui
  *     INVALID_ARGUMENT   table is NULL, table_length is 0, or extension is none of the above
  *     ERROR              there is no such extension, as there is none
  */
-HSA_API hsa_status_t hsa_system_get_extension_table(uint16_t extension, uint16_t version_major,
-                                                    uint16_t version_minor, void *table);
+HSA_API hsa_status_t hsa_system_get_extension_table(uint16_t extension, uint16_t version_major, uint16_t version_minor,
+                                                    void *table);
 HSA_API hsa_status_t hsa_system_get_major_extension_table(uint16_t extension, uint16_t version_major,
                                                           size_t table_length, void *table);
 
-/* --------------------------------------------------------------------------------------------------------- agents */
+/* ---- agents ------------------------------------------------------------------------------------------------------ */
 
 /* An agent: here, a NUMA node with its processors and memory. 0 is no agent. Equal handles are the same agent. */
 typedef struct hsa_agent_s {
@@ -259,11 +259,7 @@ typedef enum {
     HSA_DEFAULT_FLOAT_ROUNDING_MODE_NEAR = 2
 } hsa_default_float_rounding_mode_t;
 
-typedef enum {
-    HSA_QUEUE_TYPE_MULTI = 0,
-    HSA_QUEUE_TYPE_SINGLE = 1,
-    HSA_QUEUE_TYPE_COOPERATIVE = 2
-} hsa_queue_type_t;
+typedef enum { HSA_QUEUE_TYPE_MULTI = 0, HSA_QUEUE_TYPE_SINGLE = 1, HSA_QUEUE_TYPE_COOPERATIVE = 2 } hsa_queue_type_t;
 typedef uint32_t hsa_queue_type32_t;
 
 /* An instruction set. No agent here has one for which programs could be compiled: 0. */
@@ -276,32 +272,32 @@ typedef struct hsa_isa_s {
  * value is in brackets. Values that do not apply to a CPU are 0.
  */
 typedef enum {
-    HSA_AGENT_INFO_NAME = 0,        /* [char[64]] the model of the processor, padded with NULs */
-    HSA_AGENT_INFO_VENDOR_NAME = 1, /* [char[64]] "CPU", likewise */
-    HSA_AGENT_INFO_FEATURE = 2,     /* [uint32_t] mask of hsa_agent_feature_t: 0 */
-    HSA_AGENT_INFO_MACHINE_MODEL = 3, /* [hsa_machine_model_t] */
-    HSA_AGENT_INFO_PROFILE = 4,       /* [hsa_profile_t] FULL */
+    HSA_AGENT_INFO_NAME = 0,                        /* [char[64]] the model of the processor, padded with NULs */
+    HSA_AGENT_INFO_VENDOR_NAME = 1,                 /* [char[64]] "CPU", likewise */
+    HSA_AGENT_INFO_FEATURE = 2,                     /* [uint32_t] mask of hsa_agent_feature_t: 0 */
+    HSA_AGENT_INFO_MACHINE_MODEL = 3,               /* [hsa_machine_model_t] */
+    HSA_AGENT_INFO_PROFILE = 4,                     /* [hsa_profile_t] FULL */
     HSA_AGENT_INFO_DEFAULT_FLOAT_ROUNDING_MODE = 5, /* [hsa_default_float_rounding_mode_t] NEAR */
-    HSA_AGENT_INFO_WAVEFRONT_SIZE = 6,     /* [uint32_t] 0 */
-    HSA_AGENT_INFO_WORKGROUP_MAX_DIM = 7,  /* [uint16_t[3]] 0 */
-    HSA_AGENT_INFO_WORKGROUP_MAX_SIZE = 8, /* [uint32_t] 0 */
-    HSA_AGENT_INFO_GRID_MAX_DIM = 9,       /* [hsa_dim3_t] 0 */
-    HSA_AGENT_INFO_GRID_MAX_SIZE = 10,     /* [uint32_t] 0 */
-    HSA_AGENT_INFO_FBARRIER_MAX_SIZE = 11, /* [uint32_t] 0 */
-    HSA_AGENT_INFO_QUEUES_MAX = 12,        /* [uint32_t] 0: there are no queues */
-    HSA_AGENT_INFO_QUEUE_MIN_SIZE = 13,    /* [uint32_t] 0 */
-    HSA_AGENT_INFO_QUEUE_MAX_SIZE = 14,    /* [uint32_t] 0 */
-    HSA_AGENT_INFO_QUEUE_TYPE = 15,        /* [hsa_queue_type32_t] MULTI */
-    HSA_AGENT_INFO_NODE = 16,              /* [uint32_t] number of the NUMA node */
-    HSA_AGENT_INFO_DEVICE = 17,            /* [hsa_device_type_t] CPU */
-    HSA_AGENT_INFO_CACHE_SIZE = 18,        /* [uint32_t[4]] bytes of the data caches of level 1 to 4; 0 = none */
-    HSA_AGENT_INFO_ISA = 19,               /* [hsa_isa_t] 0 */
-    HSA_AGENT_INFO_EXTENSIONS = 20,        /* [uint8_t[128]] a bit for each hsa_extension_t: none is set */
-    HSA_AGENT_INFO_VERSION_MAJOR = 21,     /* [uint16_t] of HSA that the agent follows: 1 */
-    HSA_AGENT_INFO_VERSION_MINOR = 22,     /* [uint16_t] 1 */
+    HSA_AGENT_INFO_WAVEFRONT_SIZE = 6,              /* [uint32_t] 0 */
+    HSA_AGENT_INFO_WORKGROUP_MAX_DIM = 7,           /* [uint16_t[3]] 0 */
+    HSA_AGENT_INFO_WORKGROUP_MAX_SIZE = 8,          /* [uint32_t] 0 */
+    HSA_AGENT_INFO_GRID_MAX_DIM = 9,                /* [hsa_dim3_t] 0 */
+    HSA_AGENT_INFO_GRID_MAX_SIZE = 10,              /* [uint32_t] 0 */
+    HSA_AGENT_INFO_FBARRIER_MAX_SIZE = 11,          /* [uint32_t] 0 */
+    HSA_AGENT_INFO_QUEUES_MAX = 12,                 /* [uint32_t] 0: there are no queues */
+    HSA_AGENT_INFO_QUEUE_MIN_SIZE = 13,             /* [uint32_t] 0 */
+    HSA_AGENT_INFO_QUEUE_MAX_SIZE = 14,             /* [uint32_t] 0 */
+    HSA_AGENT_INFO_QUEUE_TYPE = 15,                 /* [hsa_queue_type32_t] MULTI */
+    HSA_AGENT_INFO_NODE = 16,                       /* [uint32_t] number of the NUMA node */
+    HSA_AGENT_INFO_DEVICE = 17,                     /* [hsa_device_type_t] CPU */
+    HSA_AGENT_INFO_CACHE_SIZE = 18,    /* [uint32_t[4]] bytes of the data caches of level 1 to 4; 0 = none */
+    HSA_AGENT_INFO_ISA = 19,           /* [hsa_isa_t] 0 */
+    HSA_AGENT_INFO_EXTENSIONS = 20,    /* [uint8_t[128]] a bit for each hsa_extension_t: none is set */
+    HSA_AGENT_INFO_VERSION_MAJOR = 21, /* [uint16_t] of HSA that the agent follows: 1 */
+    HSA_AGENT_INFO_VERSION_MINOR = 22, /* [uint16_t] 1 */
     HSA_AGENT_INFO_BASE_PROFILE_DEFAULT_FLOAT_ROUNDING_MODES = 23, /* [uint32_t] mask, a bit for each mode: NEAR */
-    HSA_AGENT_INFO_FAST_F16_OPERATION = 24, /* [bool] false */
-    HSA_AGENT_INFO_LAST = INT32_MAX         /* no attribute; makes the type wide enough for those of others */
+    HSA_AGENT_INFO_FAST_F16_OPERATION = 24,                        /* [bool] false */
+    HSA_AGENT_INFO_LAST = INT32_MAX /* no attribute; makes the type wide enough for those of others */
 } hsa_agent_info_t;
 
 /*
@@ -326,9 +322,8 @@ HSA_API hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attr
  */
 HSA_API hsa_status_t hsa_agent_extension_supported(uint16_t extension, hsa_agent_t agent, uint16_t version_major,
                                                    uint16_t version_minor, bool *result);
-HSA_API hsa_status_t hsa_agent_major_extension_supported(uint16_t extension, hsa_agent_t agent,
-                                                         uint16_t version_major, uint16_t *version_minor,
-                                                         bool *result);
+HSA_API hsa_status_t hsa_agent_major_extension_supported(uint16_t extension, hsa_agent_t agent, uint16_t version_major,
+                                                         uint16_t *version_minor, bool *result);
 
 /* A cache of an agent. 0 is none. */
 typedef struct hsa_cache_s {
@@ -392,7 +387,7 @@ HSA_API hsa_status_t hsa_agent_iterate_isas(hsa_agent_t agent, hsa_status_t (*ca
  */
 HSA_API hsa_status_t hsa_isa_get_info_alt(hsa_isa_t isa, hsa_isa_info_t attribute, void *value);
 
-/* -------------------------------------------------------------------------------------------------------- signals */
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 /* A number that threads, and with hsa_amd_ipc_signal_create() processes, can change and wait for. 0 is no signal. */
 typedef struct hsa_signal_s {
@@ -548,9 +543,8 @@ typedef struct hsa_signal_group_s {
  *     INVALID_SIGNAL     one of signals
  *     INVALID_AGENT      one of consumers
  */
-HSA_API hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *signals,
-                                             uint32_t num_consumers, const hsa_agent_t *consumers,
-                                             hsa_signal_group_t *signal_group);
+HSA_API hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *signals, uint32_t num_consumers,
+                                             const hsa_agent_t *consumers, hsa_signal_group_t *signal_group);
 
 /*
  * Destroys a group, but not its signals. Waits for it continue.
@@ -576,7 +570,7 @@ HSA_API hsa_status_t hsa_signal_group_wait_any_relaxed(hsa_signal_group_t signal
                                                        hsa_wait_state_t wait_state_hint, hsa_signal_t *signal,
                                                        hsa_signal_value_t *value);
 
-/* --------------------------------------------------------------------------------------------------------- memory */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /*
  * A kind of memory that an agent can use. 0 is no region. A global region is also a memory pool, with the same handle.

@@ -54,7 +54,7 @@ static inline bool hsa_flag_isset64(uint8_t *value, uint32_t bit)
     return (value[bit / 8] >> bit % 8 & 1U) != 0;
 }
 
-/* --------------------------------------------------------------------------------------------------------- agents */
+/* ---- agents ------------------------------------------------------------------------------------------------------ */
 
 typedef enum { HSA_IOMMU_SUPPORT_NONE = 0, HSA_IOMMU_SUPPORT_V2 = 1 } hsa_amd_iommu_version_t;
 
@@ -82,46 +82,46 @@ typedef struct hsa_amd_clock_counters_s {
  * same on all CPU agents. [-]: CPU agents do not have it, INVALID_ARGUMENT.
  */
 typedef enum hsa_amd_agent_info_s {
-    HSA_AMD_AGENT_INFO_CHIP_ID = 0xA000,                /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_CACHELINE_SIZE = 0xA001,         /* [uint32_t] bytes */
-    HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT = 0xA002,     /* [uint32_t] processors of the node */
-    HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY = 0xA003,    /* [uint32_t] MHz; 0 = not known */
-    HSA_AMD_AGENT_INFO_DRIVER_NODE_ID = 0xA004,         /* [uint32_t] number of the NUMA node */
-    HSA_AMD_AGENT_INFO_MAX_ADDRESS_WATCH_POINTS = 0xA005, /* [uint32_t] 1 */
-    HSA_AMD_AGENT_INFO_BDFID = 0xA006,                  /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_MEMORY_WIDTH = 0xA007,           /* [-] */
-    HSA_AMD_AGENT_INFO_MEMORY_MAX_FREQUENCY = 0xA008,   /* [-] */
-    HSA_AMD_AGENT_INFO_PRODUCT_NAME = 0xA009,           /* [char[64]] the processor's model */
-    HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU = 0xA00A,       /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU = 0xA00B,       /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_NUM_SHADER_ENGINES = 0xA00C,     /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_NUM_SHADER_ARRAYS_PER_SE = 0xA00D, /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_HDP_FLUSH = 0xA00E,              /* [hsa_amd_hdp_flush_t] NULL, NULL */
-    HSA_AMD_AGENT_INFO_DOMAIN = 0xA00F,                 /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_COOPERATIVE_QUEUES = 0xA010,     /* [bool] false */
-    HSA_AMD_AGENT_INFO_UUID = 0xA011,                   /* [char[21]] "CPU-" and 16 hexadecimal digits */
-    HSA_AMD_AGENT_INFO_ASIC_REVISION = 0xA012,          /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_SVM_DIRECT_HOST_ACCESS = 0xA013, /* [bool] true */
+    HSA_AMD_AGENT_INFO_CHIP_ID = 0xA000,                        /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_CACHELINE_SIZE = 0xA001,                 /* [uint32_t] bytes */
+    HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT = 0xA002,             /* [uint32_t] processors of the node */
+    HSA_AMD_AGENT_INFO_MAX_CLOCK_FREQUENCY = 0xA003,            /* [uint32_t] MHz; 0 = not known */
+    HSA_AMD_AGENT_INFO_DRIVER_NODE_ID = 0xA004,                 /* [uint32_t] number of the NUMA node */
+    HSA_AMD_AGENT_INFO_MAX_ADDRESS_WATCH_POINTS = 0xA005,       /* [uint32_t] 1 */
+    HSA_AMD_AGENT_INFO_BDFID = 0xA006,                          /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_MEMORY_WIDTH = 0xA007,                   /* [-] */
+    HSA_AMD_AGENT_INFO_MEMORY_MAX_FREQUENCY = 0xA008,           /* [-] */
+    HSA_AMD_AGENT_INFO_PRODUCT_NAME = 0xA009,                   /* [char[64]] the processor's model */
+    HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU = 0xA00A,               /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU = 0xA00B,               /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_NUM_SHADER_ENGINES = 0xA00C,             /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_NUM_SHADER_ARRAYS_PER_SE = 0xA00D,       /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_HDP_FLUSH = 0xA00E,                      /* [hsa_amd_hdp_flush_t] NULL, NULL */
+    HSA_AMD_AGENT_INFO_DOMAIN = 0xA00F,                         /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_COOPERATIVE_QUEUES = 0xA010,             /* [bool] false */
+    HSA_AMD_AGENT_INFO_UUID = 0xA011,                           /* [char[21]] "CPU-" and 16 hexadecimal digits */
+    HSA_AMD_AGENT_INFO_ASIC_REVISION = 0xA012,                  /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_SVM_DIRECT_HOST_ACCESS = 0xA013,         /* [bool] true */
     HSA_AMD_AGENT_INFO_COOPERATIVE_COMPUTE_UNIT_COUNT = 0xA014, /* [uint32_t] as COMPUTE_UNIT_COUNT */
     /* [uint64_t] ordinary pages, in bytes, that the agent's pools together could give this process now */
     HSA_AMD_AGENT_INFO_MEMORY_AVAIL = 0xA015,
-    HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY = 0xA016,    /* [uint64_t] as HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY */
-    HSA_AMD_AGENT_INFO_ASIC_FAMILY_ID = 0xA107,         /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_UCODE_VERSION = 0xA108,          /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_SDMA_UCODE_VERSION = 0xA109,     /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_NUM_SDMA_ENG = 0xA10A,           /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_NUM_SDMA_XGMI_ENG = 0xA10B,      /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_IOMMU_SUPPORT = 0xA110,          /* [hsa_amd_iommu_version_t] NONE */
-    HSA_AMD_AGENT_INFO_NUM_XCC = 0xA111,                /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_DRIVER_UID = 0xA112,             /* [uint32_t] 0 */
-    HSA_AMD_AGENT_INFO_NEAREST_CPU = 0xA113,            /* [hsa_agent_t] itself, or if it has no processors, another */
-    HSA_AMD_AGENT_INFO_MEMORY_PROPERTIES = 0xA114,      /* [uint8_t[8]] for hsa_flag_isset64(): none is set */
-    HSA_AMD_AGENT_INFO_AQL_EXTENSIONS = 0xA115,         /* [uint8_t[8]] none is set */
-    HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_MAX = 0xA116,      /* [uint64_t] 0 */
-    HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_CURRENT = 0xA117,  /* [uint64_t] 0 */
-    HSA_AMD_AGENT_INFO_CLOCK_COUNTERS = 0xA118,         /* [hsa_amd_clock_counters_t] */
-    HSA_AMD_AGENT_INFO_PM4_EMULATION = 0xA119,          /* [-] */
-    HSA_AMD_AGENT_INFO_LUID = 0xA11A                    /* [-] */
+    HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY = 0xA016,   /* [uint64_t] as HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY */
+    HSA_AMD_AGENT_INFO_ASIC_FAMILY_ID = 0xA107,        /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_UCODE_VERSION = 0xA108,         /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_SDMA_UCODE_VERSION = 0xA109,    /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_NUM_SDMA_ENG = 0xA10A,          /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_NUM_SDMA_XGMI_ENG = 0xA10B,     /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_IOMMU_SUPPORT = 0xA110,         /* [hsa_amd_iommu_version_t] NONE */
+    HSA_AMD_AGENT_INFO_NUM_XCC = 0xA111,               /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_DRIVER_UID = 0xA112,            /* [uint32_t] 0 */
+    HSA_AMD_AGENT_INFO_NEAREST_CPU = 0xA113,           /* [hsa_agent_t] itself, or if it has no processors, another */
+    HSA_AMD_AGENT_INFO_MEMORY_PROPERTIES = 0xA114,     /* [uint8_t[8]] for hsa_flag_isset64(): none is set */
+    HSA_AMD_AGENT_INFO_AQL_EXTENSIONS = 0xA115,        /* [uint8_t[8]] none is set */
+    HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_MAX = 0xA116,     /* [uint64_t] 0 */
+    HSA_AMD_AGENT_INFO_SCRATCH_LIMIT_CURRENT = 0xA117, /* [uint64_t] 0 */
+    HSA_AMD_AGENT_INFO_CLOCK_COUNTERS = 0xA118,        /* [hsa_amd_clock_counters_t] */
+    HSA_AMD_AGENT_INFO_PM4_EMULATION = 0xA119,         /* [-] */
+    HSA_AMD_AGENT_INFO_LUID = 0xA11A                   /* [-] */
 } hsa_amd_agent_info_t;
 
 /* Further attributes for hsa_region_get_info(). */
@@ -136,7 +136,7 @@ typedef enum hsa_amd_region_info_s {
     HSA_AMD_REGION_INFO_MAX_CLOCK_FREQUENCY = 0xA003 /* [uint32_t] 0: not known */
 } hsa_amd_region_info_t;
 
-/* ---------------------------------------------------------------------------------------------------------- pools */
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
 
 /* A memory pool: a kind of memory of one agent. 0 is no pool. A pool is also a global region, with the same handle. */
 typedef struct hsa_amd_memory_pool_s {
@@ -168,12 +168,12 @@ typedef enum {
     HSA_AMD_MEMORY_POOL_INFO_SEGMENT = 0,      /* [hsa_amd_segment_t] GLOBAL */
     HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS = 1, /* [uint32_t] mask of hsa_amd_memory_pool_global_flag_t */
     HSA_AMD_MEMORY_POOL_INFO_SIZE = 2,         /* [size_t] the broker's capacity for the node; its pools share it */
-    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED = 5,   /* [bool] true */
-    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE = 6,   /* [size_t] the size of its pages */
-    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT = 7, /* [size_t] the size of its pages */
-    HSA_AMD_MEMORY_POOL_INFO_ACCESSIBLE_BY_ALL = 15,      /* [bool] every agent can use it: true */
-    HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE = 16,         /* [size_t] the most it could give this process now */
-    HSA_AMD_MEMORY_POOL_INFO_LOCATION = 17,               /* [hsa_amd_memory_pool_location_t] CPU */
+    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED = 5,     /* [bool] true */
+    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE = 6,     /* [size_t] the size of its pages */
+    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT = 7,   /* [size_t] the size of its pages */
+    HSA_AMD_MEMORY_POOL_INFO_ACCESSIBLE_BY_ALL = 15,        /* [bool] every agent can use it: true */
+    HSA_AMD_MEMORY_POOL_INFO_ALLOC_MAX_SIZE = 16,           /* [size_t] the most it could give this process now */
+    HSA_AMD_MEMORY_POOL_INFO_LOCATION = 17,                 /* [hsa_amd_memory_pool_location_t] CPU */
     HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE = 18 /* [size_t] sizes that make best use of memory: 2 MiB */
 } hsa_amd_memory_pool_info_t;
 
@@ -270,8 +270,8 @@ HSA_API hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent, hsa_a
  *     INVALID_AGENT        one of agents
  *     INVALID_ALLOCATION   ptr is not the address of an allocation or attached memory, nor in a mapping
  */
-HSA_API hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t *agents,
-                                                 const uint32_t *flags, const void *ptr);
+HSA_API hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t *agents, const uint32_t *flags,
+                                                 const void *ptr);
 
 /*
  * Whether an allocation can migrate to another pool. *result becomes false: none can, see hsa_memory_assign_agent().
@@ -290,7 +290,7 @@ HSA_API hsa_status_t hsa_amd_memory_pool_can_migrate(hsa_amd_memory_pool_t src_m
  */
 HSA_API hsa_status_t hsa_amd_memory_migrate(const void *ptr, hsa_amd_memory_pool_t memory_pool, uint32_t flags);
 
-/* ------------------------------------------------------------------------------------- what is known of a pointer */
+/* ---- what is known of a pointer ---------------------------------------------------------------------------------- */
 
 typedef enum {
     HSA_EXT_POINTER_TYPE_UNKNOWN = 0,       /* memory unknown to this runtime */
@@ -354,7 +354,7 @@ HSA_API hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_d
  */
 HSA_API hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback);
 
-/* ------------------------------------------------------------------------------------------- filling and copying */
+/* ---- filling and copying ----------------------------------------------------------------------------------------- */
 
 /*
  * Writes `value` count times from ptr on, into memory of this runtime.
@@ -372,9 +372,9 @@ HSA_API hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count
  *     INVALID_AGENT
  *     INVALID_SIGNAL     completion_signal, or one of dep_signals
  */
-HSA_API hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src,
-                                               hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
-                                               const hsa_signal_t *dep_signals, hsa_signal_t completion_signal);
+HSA_API hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent,
+                                               size_t size, uint32_t num_dep_signals, const hsa_signal_t *dep_signals,
+                                               hsa_signal_t completion_signal);
 
 /* Copy engines of GPUs, one bit each. */
 typedef enum hsa_amd_sdma_engine_id {
@@ -403,10 +403,11 @@ typedef enum hsa_amd_sdma_engine_id {
  *     INVALID_AGENT
  *     INVALID_SIGNAL     completion_signal, or one of dep_signals
  */
-HSA_API hsa_status_t hsa_amd_memory_async_copy_on_engine(
-    void *dst, hsa_agent_t dst_agent, const void *src, hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
-    const hsa_signal_t *dep_signals, hsa_signal_t completion_signal, hsa_amd_sdma_engine_id_t engine_id,
-    bool force_copy_on_sdma);
+HSA_API hsa_status_t hsa_amd_memory_async_copy_on_engine(void *dst, hsa_agent_t dst_agent, const void *src,
+                                                         hsa_agent_t src_agent, size_t size, uint32_t num_dep_signals,
+                                                         const hsa_signal_t *dep_signals,
+                                                         hsa_signal_t completion_signal,
+                                                         hsa_amd_sdma_engine_id_t engine_id, bool force_copy_on_sdma);
 
 /*
  * Returns the engines that are free for copies between two agents: none, *engine_ids_mask becomes 0.
@@ -452,10 +453,11 @@ typedef enum {
  *     INVALID_AGENT      copy_agent
  *     INVALID_SIGNAL     completion_signal, or one of dep_signals
  */
-HSA_API hsa_status_t hsa_amd_memory_async_copy_rect(
-    const hsa_pitched_ptr_t *dst, const hsa_dim3_t *dst_offset, const hsa_pitched_ptr_t *src,
-    const hsa_dim3_t *src_offset, const hsa_dim3_t *range, hsa_agent_t copy_agent, hsa_amd_copy_direction_t dir,
-    uint32_t num_dep_signals, const hsa_signal_t *dep_signals, hsa_signal_t completion_signal);
+HSA_API hsa_status_t hsa_amd_memory_async_copy_rect(const hsa_pitched_ptr_t *dst, const hsa_dim3_t *dst_offset,
+                                                    const hsa_pitched_ptr_t *src, const hsa_dim3_t *src_offset,
+                                                    const hsa_dim3_t *range, hsa_agent_t copy_agent,
+                                                    hsa_amd_copy_direction_t dir, uint32_t num_dep_signals,
+                                                    const hsa_signal_t *dep_signals, hsa_signal_t completion_signal);
 
 /* The start and end of a copy, in ticks of HSA_SYSTEM_INFO_TIMESTAMP. */
 typedef struct hsa_amd_profiling_async_copy_time_s {
@@ -499,7 +501,7 @@ HSA_API hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hs
 /* Unlocks the range of that address. For other addresses, and NULL, it does nothing and returns SUCCESS. */
 HSA_API hsa_status_t hsa_amd_memory_unlock(void *host_ptr);
 
-/* ------------------------------------------------------------------------------ sharing allocations with processes */
+/* ---- sharing allocations with processes -------------------------------------------------------------------------- */
 
 /* A handle with which a process attaches an allocation: 32 opaque bytes, memoryd's token. They can be compared, copied
  * and sent. */
@@ -578,7 +580,7 @@ HSA_API hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t
 /* Unmaps it. NULL and other addresses are ignored, with SUCCESS. */
 HSA_API hsa_status_t hsa_amd_interop_unmap_buffer(void *ptr);
 
-/* ------------------------------------------------------------------------------------------------- virtual memory */
+/* ---- virtual memory ---------------------------------------------------------------------------------------------- */
 
 /*
  * Addresses, memory and access are separate: a program reserves a range of addresses, creates memory as a *handle*,
@@ -621,8 +623,8 @@ HSA_API hsa_status_t hsa_amd_vmem_address_reserve(void **va, size_t size, uint64
  * The same with an alignment: a power of two, at least the page size; 0: as above.
  *     INVALID_ARGUMENT   likewise, or the alignment is none
  */
-HSA_API hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address,
-                                                        uint64_t alignment, uint64_t flags);
+HSA_API hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address, uint64_t alignment,
+                                                        uint64_t flags);
 
 /*
  * Gives a whole reserved range back.
@@ -730,7 +732,7 @@ HSA_API hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_
                                                                    hsa_amd_memory_pool_t *pool,
                                                                    hsa_amd_memory_type_t *type);
 
-/* --------------------------------------------------------------------------------- attributes of ordinary memory */
+/* ---- attributes of ordinary memory ------------------------------------------------------------------------------- */
 
 /* Coherence of memory. */
 typedef enum hsa_amd_svm_model_s {
@@ -744,18 +746,18 @@ typedef enum hsa_amd_svm_model_s {
  * get: where the attribute may be used.
  */
 typedef enum hsa_amd_svm_attribute_s {
-    HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG = 0,           /* set, get [hsa_amd_svm_model_t] FINE_GRAINED */
-    HSA_AMD_SVM_ATTRIB_READ_ONLY = 1,             /* set, get [bool] false */
-    HSA_AMD_SVM_ATTRIB_HIVE_LOCAL = 2,            /* set, get [bool] false */
-    HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY = 3, /* set, get [uint64_t] log2 of pages, at most 18: 9 */
-    HSA_AMD_SVM_ATTRIB_PREFERRED_LOCATION = 4,    /* set, get [hsa_agent_t] 0 */
-    HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION = 5,     /* get [hsa_agent_t] 0 */
-    HSA_AMD_SVM_ATTRIB_READ_MOSTLY = 6,           /* set, get [bool] false */
-    HSA_AMD_SVM_ATTRIB_GPU_EXEC = 7,              /* set, get [bool] false */
-    HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE = 0x200,  /* set [hsa_agent_t] */
+    HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG = 0,                   /* set, get [hsa_amd_svm_model_t] FINE_GRAINED */
+    HSA_AMD_SVM_ATTRIB_READ_ONLY = 1,                     /* set, get [bool] false */
+    HSA_AMD_SVM_ATTRIB_HIVE_LOCAL = 2,                    /* set, get [bool] false */
+    HSA_AMD_SVM_ATTRIB_MIGRATION_GRANULARITY = 3,         /* set, get [uint64_t] log2 of pages, at most 18: 9 */
+    HSA_AMD_SVM_ATTRIB_PREFERRED_LOCATION = 4,            /* set, get [hsa_agent_t] 0 */
+    HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION = 5,             /* get [hsa_agent_t] 0 */
+    HSA_AMD_SVM_ATTRIB_READ_MOSTLY = 6,                   /* set, get [bool] false */
+    HSA_AMD_SVM_ATTRIB_GPU_EXEC = 7,                      /* set, get [bool] false */
+    HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE = 0x200,          /* set [hsa_agent_t] */
     HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE_IN_PLACE = 0x201, /* set [hsa_agent_t] */
     HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS = 0x202,           /* set [hsa_agent_t] */
-    HSA_AMD_SVM_ATTRIB_ACCESS_QUERY = 0x203 /* get [hsa_agent_t] the attribute becomes AGENT_ACCESSIBLE */
+    HSA_AMD_SVM_ATTRIB_ACCESS_QUERY = 0x203               /* get [hsa_agent_t] the attribute becomes AGENT_ACCESSIBLE */
 } hsa_amd_svm_attribute_t;
 
 /* An attribute and its value, in the representation of its type. */
@@ -797,7 +799,7 @@ HSA_API hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_
 HSA_API hsa_status_t hsa_amd_svm_prefetch_async(void *ptr, size_t size, hsa_agent_t agent, uint32_t num_dep_signals,
                                                 const hsa_signal_t *dep_signals, hsa_signal_t completion_signal);
 
-/* -------------------------------------------------------------------------------------------------------- signals */
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 /* Properties of a signal; a mask. */
 typedef enum {
@@ -847,8 +849,8 @@ HSA_API hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t signal, volatile 
  * there is no signal in the list, one was destroyed, a condition is invalid, or memory is short.
  */
 HSA_API uint32_t hsa_amd_signal_wait_any(uint32_t signal_count, hsa_signal_t *signals, hsa_signal_condition_t *conds,
-                                         hsa_signal_value_t *values, uint64_t timeout_hint,
-                                         hsa_wait_state_t wait_hint, hsa_signal_value_t *satisfying_value);
+                                         hsa_signal_value_t *values, uint64_t timeout_hint, hsa_wait_state_t wait_hint,
+                                         hsa_signal_value_t *satisfying_value);
 
 /*
  * Waits until all of them have met their conditions, not necessarily at the same time. Returns 0 and, unless
@@ -857,8 +859,8 @@ HSA_API uint32_t hsa_amd_signal_wait_any(uint32_t signal_count, hsa_signal_t *si
  * written.
  */
 HSA_API uint32_t hsa_amd_signal_wait_all(uint32_t signal_count, hsa_signal_t *signals, hsa_signal_condition_t *conds,
-                                         hsa_signal_value_t *values, uint64_t timeout_hint,
-                                         hsa_wait_state_t wait_hint, hsa_signal_value_t *satisfying_values);
+                                         hsa_signal_value_t *values, uint64_t timeout_hint, hsa_wait_state_t wait_hint,
+                                         hsa_signal_value_t *satisfying_values);
 
 /* Called with the value that met the condition. True: call it again, when the condition is met again or still is. */
 typedef bool (*hsa_amd_signal_handler)(hsa_signal_value_t value, void *arg);

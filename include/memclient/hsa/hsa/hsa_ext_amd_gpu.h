@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------------------------------------------------- packets */
+/* ---- packets ----------------------------------------------------------------------------------------------------- */
 
 /* Of AMD's own packets. */
 typedef enum { HSA_AMD_PACKET_TYPE_BARRIER_VALUE = 2, HSA_AMD_PACKET_TYPE_AIE_ERT = 3 } hsa_amd_packet_type_t;
@@ -106,7 +106,7 @@ typedef struct hsa_amd_aie_ert_packet_s {
     uint64_t payload_data;
 } hsa_amd_aie_ert_packet_t;
 
-/* ----------------------------------------------------------------------------------------------------------- queues */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 typedef enum hsa_amd_queue_priority_s {
     HSA_AMD_QUEUE_PRIORITY_LOW = 0,
@@ -156,10 +156,11 @@ HSA_API hsa_status_t hsa_amd_queue_get_info(hsa_queue_t *queue, hsa_queue_info_a
  *     INVALID_AGENT
  *     INVALID_QUEUE_CREATION   the arguments are valid
  */
-HSA_API hsa_status_t hsa_amd_counted_queue_acquire(
-    hsa_agent_t agent, hsa_queue_type_t type, hsa_amd_queue_priority_t priority,
-    void (*callback)(hsa_status_t status, hsa_queue_t *source, void *data), void *data, uint64_t flags,
-    hsa_queue_t **queue);
+HSA_API hsa_status_t hsa_amd_counted_queue_acquire(hsa_agent_t agent, hsa_queue_type_t type,
+                                                   hsa_amd_queue_priority_t priority,
+                                                   void (*callback)(hsa_status_t status, hsa_queue_t *source,
+                                                                    void *data),
+                                                   void *data, uint64_t flags, hsa_queue_t **queue);
 
 /*
  * Would release it.
@@ -175,7 +176,7 @@ HSA_API hsa_status_t hsa_amd_counted_queue_release(hsa_queue_t *queue);
  */
 HSA_API hsa_status_t hsa_amd_agent_set_async_scratch_limit(hsa_agent_t agent, size_t threshold);
 
-/* ----------------------------------------------------------------------------------------------------------- events */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 /* Events of a GPU. */
 typedef enum hsa_amd_event_type_s {
@@ -243,7 +244,7 @@ typedef hsa_status_t (*hsa_amd_system_event_callback_t)(const hsa_amd_event_t *e
  */
 HSA_API hsa_status_t hsa_amd_register_system_event_handler(hsa_amd_system_event_callback_t callback, void *data);
 
-/* -------------------------------------------------------------------------------------------------------- profiling */
+/* ---- profiling --------------------------------------------------------------------------------------------------- */
 
 typedef struct hsa_amd_profiling_dispatch_time_s {
     uint64_t start;
@@ -290,7 +291,7 @@ HSA_API hsa_status_t hsa_amd_spm_set_dest_buffer(hsa_agent_t preferred_agent, si
  */
 HSA_API hsa_status_t hsa_amd_enable_logging(uint8_t *flags, void *file);
 
-/* ----------------------------------------------------------------------------------------------------------- memory */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 typedef enum hsa_amd_coherency_type_s {
     HSA_AMD_COHERENCY_TYPE_COHERENT = 0,

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* ----------------------------------------------------------------------------------------------------------- queues */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 /* The packets that a queue accepts; a mask. */
 typedef enum { HSA_QUEUE_FEATURE_KERNEL_DISPATCH = 1, HSA_QUEUE_FEATURE_AGENT_DISPATCH = 2 } hsa_queue_feature_t;
@@ -96,7 +96,7 @@ HSA_API uint64_t hsa_queue_add_write_index_release(const hsa_queue_t *queue, uin
 HSA_API uint64_t hsa_queue_add_write_index_scacq_screl(const hsa_queue_t *queue, uint64_t value);
 HSA_API uint64_t hsa_queue_add_write_index_acq_rel(const hsa_queue_t *queue, uint64_t value);
 
-/* ---------------------------------------------------------------------------------------------------------- packets */
+/* ---- packets ----------------------------------------------------------------------------------------------------- */
 
 /* Types of packets, as in their headers. */
 typedef enum {
@@ -135,9 +135,13 @@ typedef enum { HSA_KERNEL_DISPATCH_PACKET_SETUP_WIDTH_DIMENSIONS = 2 } hsa_kerne
 #ifdef HSA_LARGE_MODEL
 #define HSA_PACKET_POINTER(name, padding) void *name
 #elif defined HSA_LITTLE_ENDIAN
-#define HSA_PACKET_POINTER(name, padding) void *name; uint32_t padding
+#define HSA_PACKET_POINTER(name, padding) \
+    void *name;                           \
+    uint32_t padding
 #else
-#define HSA_PACKET_POINTER(name, padding) uint32_t padding; void *name
+#define HSA_PACKET_POINTER(name, padding) \
+    uint32_t padding;                     \
+    void *name
 #endif
 
 /* Packets of 64 bytes each: run a kernel, call an agent, wait for all of some signals, or for any. */
@@ -189,7 +193,7 @@ typedef struct hsa_barrier_or_packet_s {
 
 #undef HSA_PACKET_POINTER
 
-/* ------------------------------------------------------------------------------------------------- instruction sets */
+/* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
 /* Policies for exceptions; a mask. */
 typedef enum { HSA_EXCEPTION_POLICY_BREAK = 1, HSA_EXCEPTION_POLICY_DETECT = 2 } hsa_exception_policy_t;
@@ -266,7 +270,7 @@ HSA_API hsa_status_t hsa_isa_compatible(hsa_isa_t code_object_isa, hsa_isa_t age
  */
 HSA_API hsa_status_t hsa_wavefront_get_info(hsa_wavefront_t wavefront, hsa_wavefront_info_t attribute, void *value);
 
-/* --------------------------------------------------------------------------------------------- code and executables */
+/* ---- code and executables ---------------------------------------------------------------------------------------- */
 
 /* A reader of code. */
 typedef struct hsa_code_object_reader_s {
@@ -440,7 +444,7 @@ HSA_API hsa_status_t hsa_executable_iterate_program_symbols(
 HSA_API hsa_status_t hsa_executable_symbol_get_info(hsa_executable_symbol_t executable_symbol,
                                                     hsa_executable_symbol_info_t attribute, void *value);
 
-/* ------------------------------------------------------------------------ code objects, which readers have replaced */
+/* ---- code objects, which readers have replaced ------------------------------------------------------------------- */
 
 /* Code that is not loaded. */
 typedef struct hsa_code_object_s {
@@ -511,11 +515,11 @@ HSA_API hsa_status_t hsa_code_object_deserialize(void *serialized_code_object, s
  * Would serialise one, into memory of alloc_callback, which gets callback_data; or destroy it.
  *     INVALID_CODE_OBJECT
  */
-HSA_API hsa_status_t hsa_code_object_serialize(
-    hsa_code_object_t code_object,
-    hsa_status_t (*alloc_callback)(size_t size, hsa_callback_data_t data, void **address),
-    hsa_callback_data_t callback_data, const char *options, void **serialized_code_object,
-    size_t *serialized_code_object_size);
+HSA_API hsa_status_t hsa_code_object_serialize(hsa_code_object_t code_object,
+                                               hsa_status_t (*alloc_callback)(size_t size, hsa_callback_data_t data,
+                                                                              void **address),
+                                               hsa_callback_data_t callback_data, const char *options,
+                                               void **serialized_code_object, size_t *serialized_code_object_size);
 HSA_API hsa_status_t hsa_code_object_destroy(hsa_code_object_t code_object);
 
 /*
@@ -529,9 +533,10 @@ HSA_API hsa_status_t hsa_code_object_get_symbol(hsa_code_object_t code_object, c
                                                 hsa_code_symbol_t *symbol);
 HSA_API hsa_status_t hsa_code_object_get_symbol_from_name(hsa_code_object_t code_object, const char *module_name,
                                                           const char *symbol_name, hsa_code_symbol_t *symbol);
-HSA_API hsa_status_t hsa_code_object_iterate_symbols(
-    hsa_code_object_t code_object,
-    hsa_status_t (*callback)(hsa_code_object_t code_object, hsa_code_symbol_t symbol, void *data), void *data);
+HSA_API hsa_status_t hsa_code_object_iterate_symbols(hsa_code_object_t code_object,
+                                                     hsa_status_t (*callback)(hsa_code_object_t code_object,
+                                                                              hsa_code_symbol_t symbol, void *data),
+                                                     void *data);
 
 /*
  * Would return a property of a symbol.

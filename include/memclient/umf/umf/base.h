@@ -15,9 +15,11 @@ extern "C" {
 #endif
 
 /* A version as one number, and its parts. */
+/* clang-format off */
 #define UMF_MAKE_VERSION(_major, _minor) (((_major) << 16) | ((_minor) & 0x0000ffff))
 #define UMF_MAJOR_VERSION(_ver) ((_ver) >> 16)
 #define UMF_MINOR_VERSION(_ver) ((_ver) & 0x0000ffff)
+/* clang-format on */
 
 /* The version of these headers, 0.9, for the `version` of tables of operations. */
 #define UMF_VERSION_CURRENT UMF_MAKE_VERSION(0, 9)

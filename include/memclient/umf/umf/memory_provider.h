@@ -75,8 +75,8 @@ UMF_API umf_result_t umfMemoryProviderGetIPCHandleSize(umf_memory_provider_handl
  *     INVALID_ARGUMENT   an argument is NULL, or ptr was not allocated by this provider, or not for sharing
  *     NOT_SUPPORTED
  */
-UMF_API umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t hProvider, const void *ptr,
-                                                   size_t size, void *providerIpcData);
+UMF_API umf_result_t umfMemoryProviderGetIPCHandle(umf_memory_provider_handle_t hProvider, const void *ptr, size_t size,
+                                                   void *providerIpcData);
 
 /* Gives a handle back. INVALID_ARGUMENT: an argument is NULL, or it is not this provider's handle. NOT_SUPPORTED. */
 UMF_API umf_result_t umfMemoryProviderPutIPCHandle(umf_memory_provider_handle_t hProvider, void *providerIpcData);

@@ -31,8 +31,7 @@ UMF_API umf_result_t umfMemoryProviderCreateFromMemspace(umf_const_memspace_hand
 
 /* Makes a memspace of these nodes, which are copied and not checked. INVALID_ARGUMENT: an argument is NULL, or numIds
  * is 0. */
-UMF_API umf_result_t umfMemspaceCreateFromNumaArray(unsigned *nodeIds, size_t numIds,
-                                                    umf_memspace_handle_t *hMemspace);
+UMF_API umf_result_t umfMemspaceCreateFromNumaArray(unsigned *nodeIds, size_t numIds, umf_memspace_handle_t *hMemspace);
 
 /* Destroys it. Predefined memspaces and NULL are ignored. */
 UMF_API void umfMemspaceDestroy(umf_memspace_handle_t hMemspace);

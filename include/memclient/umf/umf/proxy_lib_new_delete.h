@@ -68,6 +68,7 @@ static inline void *memclient_new_nothrow(std::size_t size, std::size_t alignmen
 #endif
 }
 
+/* clang-format off */
 void *operator new(std::size_t size) { return memclient_new(size, 0); }
 void *operator new[](std::size_t size) { return memclient_new(size, 0); }
 void *operator new(std::size_t size, const std::nothrow_t &) noexcept { return memclient_new_nothrow(size, 0); }
@@ -102,6 +103,7 @@ void operator delete(void *ptr, std::size_t, std::align_val_t) noexcept { std::f
 void operator delete[](void *ptr, std::size_t, std::align_val_t) noexcept { std::free(ptr); }
 void operator delete(void *ptr, std::align_val_t, const std::nothrow_t &) noexcept { std::free(ptr); }
 void operator delete[](void *ptr, std::align_val_t, const std::nothrow_t &) noexcept { std::free(ptr); }
+/* clang-format on */
 #endif
 }
 

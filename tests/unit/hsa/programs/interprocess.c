@@ -51,7 +51,7 @@ static void hear(int socket, void *bytes, size_t size)
     NEED_TRUE(recv(socket, bytes, size, MSG_WAITALL) == (ssize_t)size);
 }
 
-/* ---- shareable handles ----------------------------------------------------------------------------------- */
+/* ---- shareable handles ------------------------------------------------------------------------------------------- */
 
 /* The child maps only the first half of what it was given. */
 static void import_half(int socket)
@@ -111,7 +111,7 @@ static void export_whole(int socket)
     end();
 }
 
-/* ---- IPC handles ----------------------------------------------------------------------------------------- */
+/* ---- IPC handles ------------------------------------------------------------------------------------------------- */
 
 struct offer {
     hsa_amd_ipc_memory_t memory;

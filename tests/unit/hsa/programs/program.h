@@ -20,7 +20,7 @@
 #define POOLS_MAX  3
 #define GIB        ((size_t)1 << 30)
 
-#define NEED(call) expect((call), HSA_STATUS_SUCCESS, #call, __FILE__, __LINE__)
+#define NEED(call)                expect((call), HSA_STATUS_SUCCESS, #call, __FILE__, __LINE__)
 #define NEED_STATUS(call, wanted) expect((call), (hsa_status_t)(wanted), #call, __FILE__, __LINE__)
 
 static inline void expect(hsa_status_t got, hsa_status_t wanted, const char *call, const char *file, int line)
@@ -33,7 +33,7 @@ static inline void expect(hsa_status_t got, hsa_status_t wanted, const char *cal
     give_up("%s:%d: %s gave 0x%x (%s), not 0x%x", file, line, call, (unsigned)got, text, (unsigned)wanted);
 }
 
-/* ---- agents and pools ------------------------------------------------------------------------------------ */
+/* ---- agents and pools -------------------------------------------------------------------------------------------- */
 
 static unsigned n_agents;
 static hsa_agent_t agents[AGENTS_MAX];
@@ -103,7 +103,7 @@ static inline size_t granule(hsa_amd_memory_pool_t pool)
     return pool_size_info(pool, HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static pthread_barrier_t all_there;
 

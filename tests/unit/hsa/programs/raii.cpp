@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace
+{
 
 void need(hsa_status_t status)
 {
@@ -62,9 +63,9 @@ std::optional<hsa_amd_memory_pool_t> find_coarse_pool(hsa_agent_t agent)
     return found;
 }
 
-template <typename T>
-class growing_array {
-public:
+template <typename T> class growing_array
+{
+  public:
     growing_array(hsa_agent_t agent, hsa_amd_memory_pool_t pool, std::size_t most)
         : agent_(agent), pool_(pool), reserved_((most * sizeof(T) + step - 1) / step * step)
     {
@@ -91,7 +92,7 @@ public:
     const T *begin() const { return data_; }
     const T *end() const { return data_ + size_; }
 
-private:
+  private:
     static constexpr std::size_t step = 2 << 20;
 
     void grow()

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
 /*
  * Two small allocators in the manner of nnabla's, which know memory by its class only: one that divides blocks and
  * merges them again, and one that puts chunks behind each other. Both keep what was freed, and when there is no memory
  * they give all of that back and try once more.
  */
+#pragma once
+
 #include <map>
 #include <memory>
 #include <set>
@@ -14,16 +15,16 @@
 #include <nbla/exception.hpp>
 #include <nbla/memory/memory.hpp>
 
-class Retrying {
-public:
+class Retrying
+{
+  public:
     int flushes = 0;
 
-protected:
+  protected:
     ~Retrying() = default;
     virtual void flush() = 0;
 
-    template <typename Call>
-    void retry(Call call)
+    template <typename Call> void retry(Call call)
     {
         try {
             call();
@@ -35,9 +36,9 @@ protected:
     }
 };
 
-template <class MemoryType>
-class DividingAllocator final : public Retrying {
-public:
+template <class MemoryType> class DividingAllocator final : public Retrying
+{
+  public:
     using Block = std::shared_ptr<nbla::Memory>;
 
     Block alloc(std::size_t bytes, const std::string &device_id)
@@ -76,7 +77,7 @@ public:
             each = each->second->bytes_active() ? cache_.erase(each) : std::next(each);
     }
 
-private:
+  private:
     using Key = std::pair<std::size_t, nbla::Memory *>;
     static constexpr std::size_t unit = 512;
 
@@ -93,9 +94,9 @@ private:
     std::map<Key, Block> cache_;
 };
 
-template <class PhysicalType, class VirtualType>
-class GrowingAllocator final : public Retrying {
-public:
+template <class PhysicalType, class VirtualType> class GrowingAllocator final : public Retrying
+{
+  public:
     using Block = std::shared_ptr<nbla::Memory>;
     int grown = 0, moved = 0;
 
@@ -140,7 +141,7 @@ public:
         cache_.clear();
     }
 
-private:
+  private:
     nbla::VecPhysicalMemoryPtr chunks(std::size_t bytes, const std::string &device_id)
     {
         nbla::VecPhysicalMemoryPtr made;

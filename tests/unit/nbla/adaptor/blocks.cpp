@@ -10,7 +10,8 @@
 
 #include "allocators.hpp"
 
-namespace {
+namespace
+{
 
 using Block = std::shared_ptr<nbla::Memory>;
 
@@ -19,8 +20,9 @@ struct Pair {
     Block cpu, memoryd;
 };
 
-class Twins {
-public:
+class Twins
+{
+  public:
     explicit Twins(unsigned seed) : random_(seed) {}
 
     void run(int steps)
@@ -33,12 +35,11 @@ public:
             destroy_all();
     }
 
-private:
+  private:
     std::size_t any(std::size_t below) { return random_() % below; }
     Pair &one() { return blocks_[any(blocks_.size())]; }
 
-    template <typename Call>
-    void both(Pair &pair, Call call)
+    template <typename Call> void both(Pair &pair, Call call)
     {
         check(code_of([&] { call(*pair.cpu); }) == code_of([&] { call(*pair.memoryd); }));
     }
@@ -47,8 +48,8 @@ private:
     {
         const std::size_t bytes = any(8) ? any(20000) : any(3) << 16;
 
-        blocks_.push_back({std::make_shared<CpuMemory>(bytes, ""),
-                           std::make_shared<nbla_memoryd::MemorydMemory>(bytes, "")});
+        blocks_.push_back(
+            {std::make_shared<CpuMemory>(bytes, ""), std::make_shared<nbla_memoryd::MemorydMemory>(bytes, "")});
     }
 
     /* A block that was merged has links still, and malloc()'s would take new memory for what they lead to. */
@@ -153,8 +154,7 @@ private:
     }
 
     /* Which of the blocks it is; those of merged ones lead anywhere. */
-    template <typename Side>
-    std::ptrdiff_t index(const nbla::Memory *memory, Side side) const
+    template <typename Side> std::ptrdiff_t index(const nbla::Memory *memory, Side side) const
     {
         for (std::size_t i = 0; i < blocks_.size(); i++)
             if (side(blocks_[i]).get() == memory)

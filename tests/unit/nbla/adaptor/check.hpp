@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
 /* What the programs here have in common: checks that end the program, and nbla::Memory over malloc(). */
+#pragma once
+
 #include <memclient/nbla_memory.hpp>
 
 #include <cstdio>
@@ -18,8 +19,7 @@ inline void check_that(bool so, const char *what, const char *file, int line)
 }
 
 /* The name of the code with which it throws; "" if it does not. */
-template <typename Call>
-std::string code_of(Call call)
+template <typename Call> std::string code_of(Call call)
 {
     try {
         call();
@@ -32,8 +32,9 @@ std::string code_of(Call call)
 }
 #define check_throws(code, call) check(code_of([&] { call; }) == #code)
 
-class CpuMemory : public nbla::Memory {
-public:
+class CpuMemory : public nbla::Memory
+{
+  public:
     CpuMemory(std::size_t bytes, const std::string &device_id) : nbla::Memory(bytes, device_id) {}
     CpuMemory(const CpuMemory &) = delete;
     CpuMemory &operator=(const CpuMemory &) = delete;
@@ -43,7 +44,7 @@ public:
         std::free(ptr_);
     }
 
-protected:
+  protected:
     bool alloc_impl() override
     {
         ptr_ = std::calloc(1, bytes_);

@@ -7,7 +7,8 @@
 
 #include "allocators.hpp"
 
-namespace {
+namespace
+{
 
 using nbla_memoryd::MemorydPhysicalMemory;
 using nbla_memoryd::MemorydVirtualMemory;
@@ -87,8 +88,9 @@ void test_grow()
     check(memory.get_physical_memory().empty() && here[chunk] == 5);
 }
 
-class ForeignChunk : public nbla::PhysicalMemory {
-public:
+class ForeignChunk : public nbla::PhysicalMemory
+{
+  public:
     using nbla::PhysicalMemory::PhysicalMemory;
     virtual ~ForeignChunk() = default;
     std::size_t alloc() override { return bytes_; }

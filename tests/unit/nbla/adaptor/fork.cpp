@@ -11,7 +11,8 @@
 
 #include "allocators.hpp"
 
-namespace {
+namespace
+{
 
 constexpr int rounds = 20;
 
@@ -26,8 +27,7 @@ bool holds(nbla::Memory &memory, char byte)
 }
 
 /* Takes blocks of all sizes that are kept, writes all of them, and finds what it wrote. */
-template <typename Allocator>
-bool use(Allocator &allocator, char byte, std::size_t most)
+template <typename Allocator> bool use(Allocator &allocator, char byte, std::size_t most)
 {
     for (int round = 0; round < rounds; round++) {
         std::vector<std::shared_ptr<nbla::Memory>> blocks;
@@ -49,8 +49,7 @@ bool use(Allocator &allocator, char byte, std::size_t most)
     return true;
 }
 
-template <typename Allocator>
-void fork_with(Allocator &allocator, std::size_t most)
+template <typename Allocator> void fork_with(Allocator &allocator, std::size_t most)
 {
     /* one is in use all the time, in a page with free ones */
     const auto used = allocator.alloc(512, "");

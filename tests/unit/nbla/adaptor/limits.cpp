@@ -9,13 +9,13 @@
 
 #include "allocators.hpp"
 
-namespace {
+namespace
+{
 
 constexpr std::size_t limit = LIMIT, piece = 1 << 20;
 
 /* Four blocks that are freed, then one that is larger than what is left beside them. */
-template <class Allocator>
-void test_flush(Allocator &allocator)
+template <class Allocator> void test_flush(Allocator &allocator)
 {
     std::vector<std::shared_ptr<nbla::Memory>> used;
 

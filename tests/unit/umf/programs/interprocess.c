@@ -17,7 +17,7 @@ enum { OBJECTS = 40, TEXT = 1024 };
 
 static unsigned provider_kind, pool_kind; /* of this pair */
 
-/* ---- sockets --------------------------------------------------------------------------------------------- */
+/* ---- sockets ----------------------------------------------------------------------------------------------------- */
 
 static void tell(int channel, const void *bytes, size_t size)
 {
@@ -106,7 +106,7 @@ static void in_two_processes(void (*pair)(int[2]), void (*producer)(int), void (
     }
 }
 
-/* ---- one number ------------------------------------------------------------------------------------------ */
+/* ---- one number -------------------------------------------------------------------------------------------------- */
 
 /* One, two and three pages; a number in the last is halved by the consumer. */
 static void produce_number(int channel)
@@ -161,7 +161,7 @@ static void consume_number(int channel)
     umfMemoryProviderDestroy(provider);
 }
 
-/* ---- many objects ---------------------------------------------------------------------------------------- */
+/* ---- many objects ------------------------------------------------------------------------------------------------ */
 
 /* Sizes from a word to some pages. */
 static size_t object_size(unsigned i)
@@ -244,7 +244,7 @@ static void consume_many(int channel)
     umfPoolDestroy(pools[1]);
 }
 
-/* ---- providers alone ------------------------------------------------------------------------------------- */
+/* ---- providers alone --------------------------------------------------------------------------------------------- */
 
 static void produce_without_pool(int channel)
 {
@@ -290,7 +290,7 @@ static void consume_without_pool(int channel)
     umfMemoryProviderDestroy(provider);
 }
 
-/* ---- what must fail -------------------------------------------------------------------------------------- */
+/* ---- what must fail ---------------------------------------------------------------------------------------------- */
 
 static void produce_for_others(int channel)
 {

@@ -9,7 +9,7 @@
 
 enum { OBJECTS = 100, OTHERS = 4, THREADS = 10, SIZE = 100 };
 
-/* ---- the provider between -------------------------------------------------------------------------------- */
+/* ---- the provider between ---------------------------------------------------------------------------------------- */
 
 static atomic_size_t n_allocated, n_got, n_put, n_opened, n_closed;
 
@@ -139,7 +139,7 @@ static void need_balance(void)
     n_allocated = n_got = n_put = n_opened = n_closed = 0;
 }
 
-/* ---- one object ------------------------------------------------------------------------------------------ */
+/* ---- one object -------------------------------------------------------------------------------------------------- */
 
 /* By two handles, of its beginning and of its middle; either is good without the other. */
 static void open_halves(unsigned kind, unsigned provider)
@@ -169,7 +169,7 @@ static void open_halves(unsigned kind, unsigned provider)
     need_balance();
 }
 
-/* ---- many ------------------------------------------------------------------------------------------------ */
+/* ---- many -------------------------------------------------------------------------------------------------------- */
 
 static umf_memory_pool_handle_t pool_of_all;
 static void *objects[OBJECTS];

@@ -64,7 +64,7 @@ static umf_memory_provider_handle_t from_memspace(umf_const_memspace_handle_t me
     return provider;
 }
 
-/* ---- memspaces of the machine ---------------------------------------------------------------------------- */
+/* ---- memspaces of the machine ------------------------------------------------------------------------------------ */
 
 static void *use_memspace(void *argument)
 {
@@ -111,7 +111,7 @@ static void use_memspaces(void)
     use_host_all();
 }
 
-/* ---- memspaces from nodes, and policies ------------------------------------------------------------------ */
+/* ---- memspaces from nodes, and policies -------------------------------------------------------------------------- */
 
 static umf_memspace_handle_t all_nodes(void)
 {
@@ -241,7 +241,7 @@ static void use_policies(void)
     split(true);
 }
 
-/* ---- one node -------------------------------------------------------------------------------------------- */
+/* ---- one node ---------------------------------------------------------------------------------------------------- */
 
 static umf_memory_provider_handle_t make_os(umf_numa_mode_t mode, unsigned *list, unsigned n)
 {

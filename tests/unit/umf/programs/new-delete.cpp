@@ -39,22 +39,22 @@ extern "C" void free(void *ptr) noexcept
 
 static int failures;
 
-#define CHECK(what) \
-    do { \
-        if (!(what)) { \
+#define CHECK(what)                                                     \
+    do {                                                                \
+        if (!(what)) {                                                  \
             (void)fprintf(stderr, "%d: not so: %s\n", __LINE__, #what); \
-            failures++; \
-        } \
+            failures++;                                                 \
+        }                                                               \
     } while (0)
 
 /* One allocation by that expression, and one free by the statement. */
-#define PAIR(expression, statement) \
-    do { \
+#define PAIR(expression, statement)           \
+    do {                                      \
         unsigned before = got, freed = given; \
-        auto *ptr = (expression); \
-        CHECK(ptr && got == before + 1); \
-        statement; \
-        CHECK(given == freed + 1); \
+        auto *ptr = (expression);             \
+        CHECK(got == before + 1 && ptr);      \
+        statement;                            \
+        CHECK(given == freed + 1);            \
     } while (0)
 
 struct alignas(256) wide {

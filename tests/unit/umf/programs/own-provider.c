@@ -7,11 +7,11 @@
 
 enum { CALLS = 16 };
 
-/* ---- a provider over malloc ------------------------------------------------------------------------------ */
+/* ---- a provider over malloc -------------------------------------------------------------------------------------- */
 
 struct heap {
     unsigned allocs, frees, live;
-    unsigned fail_at;     /* the call of alloc that fails, counted from 1; 0 = none */
+    unsigned fail_at; /* the call of alloc that fails, counted from 1; 0 = none */
     unsigned fail_free_at;
     enum umf_result_t failure;
 };
@@ -123,7 +123,7 @@ static umf_memory_provider_handle_t make_heap(struct heap *heap)
     return provider;
 }
 
-/* ---- one that traces another one ------------------------------------------------------------------------- */
+/* ---- one that traces another one --------------------------------------------------------------------------------- */
 
 struct trace {
     umf_memory_provider_handle_t behind;
@@ -235,7 +235,7 @@ static const umf_memory_provider_ops_t trace_ops = {
             .allocation_split = trace_split},
 };
 
-/* ---- one that does nothing ------------------------------------------------------------------------------- */
+/* ---- one that does nothing --------------------------------------------------------------------------------------- */
 
 static umf_result_t null_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
@@ -324,7 +324,7 @@ static void use_nothing(void)
     umfMemoryProviderDestroy(trace.behind);
 }
 
-/* ---- failing at each call -------------------------------------------------------------------------------- */
+/* ---- failing at each call ---------------------------------------------------------------------------------------- */
 
 /* Allocates until it fails, and once more. */
 static void *fail_once(umf_memory_pool_handle_t pool, void **objects, unsigned *n)

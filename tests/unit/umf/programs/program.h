@@ -24,7 +24,7 @@
 
 #include "tests/support/program.h"
 
-#define NEED(call) expect((call), UMF_RESULT_SUCCESS, #call, __FILE__, __LINE__)
+#define NEED(call)                expect((call), UMF_RESULT_SUCCESS, #call, __FILE__, __LINE__)
 #define NEED_RESULT(call, wanted) expect((call), (wanted), #call, __FILE__, __LINE__)
 
 static inline void expect(enum umf_result_t got, enum umf_result_t wanted, const char *call, const char *file, int line)
@@ -46,7 +46,7 @@ static inline size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* ---- providers and pools --------------------------------------------------------------------------------- */
+/* ---- providers and pools ----------------------------------------------------------------------------------------- */
 
 enum provider_kind { PRIVATE_PROVIDER, SHARED_PROVIDER, MEMORYD_PROVIDER, PROVIDERS };
 enum pool_kind { PROXY_POOL, DISJOINT_POOL, JEMALLOC_POOL, SCALABLE_POOL, POOLS };
@@ -89,7 +89,7 @@ static inline umf_memory_pool_handle_t make_pool(unsigned kind, unsigned provide
     return make_pool_with(kind, make_provider(provider), UMF_POOL_CREATE_FLAG_OWN_PROVIDER);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static inline void run_threads(unsigned n, void *(*body)(void *), void *argument)
 {

@@ -33,16 +33,15 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace
+{
 
 using provider_ptr = std::unique_ptr<umf_memory_provider_t, std::function<void(umf_memory_provider_handle_t)>>;
 using pool_ptr = std::unique_ptr<umf_memory_pool_t, std::function<void(umf_memory_pool_handle_t)>>;
-using limits_ptr =
-    std::unique_ptr<umf_disjoint_pool_shared_limits_t, decltype(&umfDisjointPoolSharedLimitsDestroy)>;
+using limits_ptr = std::unique_ptr<umf_disjoint_pool_shared_limits_t, decltype(&umfDisjointPoolSharedLimitsDestroy)>;
 
 /* The functions are ones, with exact types, and no macros. */
-template <typename Ret, typename... Args>
-Ret call(Ret (*function)(Args...), std::common_type_t<Args>... args)
+template <typename Ret, typename... Args> Ret call(Ret (*function)(Args...), std::common_type_t<Args>... args)
 {
     return function(args...);
 }
@@ -59,7 +58,7 @@ void need(bool truth, const char *what)
         throw std::runtime_error(what);
 }
 
-/* ---- classes that become tables -------------------------------------------------------------------------- */
+/* ---- classes that become tables ---------------------------------------------------------------------------------- */
 
 struct provider_base {
     umf_result_t initialize() noexcept { return UMF_RESULT_SUCCESS; }
@@ -73,8 +72,7 @@ struct provider_base {
     umf_result_t purge_force(void *, std::size_t) noexcept { return UMF_RESULT_ERROR_UNKNOWN; }
 };
 
-template <typename T, typename Params>
-umf_memory_provider_ops_t provider_table()
+template <typename T, typename Params> umf_memory_provider_ops_t provider_table()
 {
     umf_memory_provider_ops_t ops{};
 
@@ -118,8 +116,7 @@ struct pool_base {
     umf_result_t get_last_allocation_error() noexcept { return UMF_RESULT_SUCCESS; }
 };
 
-template <typename T, typename Params>
-umf_memory_pool_ops_t pool_table()
+template <typename T, typename Params> umf_memory_pool_ops_t pool_table()
 {
     umf_memory_pool_ops_t ops{};
 
@@ -149,7 +146,7 @@ umf_memory_pool_ops_t pool_table()
     return ops;
 }
 
-/* ---- the user's classes ---------------------------------------------------------------------------------- */
+/* ---- the user's classes ------------------------------------------------------------------------------------------ */
 
 struct heap_provider : provider_base {
     umf_result_t alloc(std::size_t size, std::size_t alignment, void **ptr) noexcept
@@ -188,7 +185,7 @@ struct counting_pool : pool_base {
         return UMF_RESULT_SUCCESS;
     }
 
-private:
+  private:
     unsigned *count_ = nullptr;
 };
 
@@ -211,7 +208,7 @@ const std::vector<std::pair<umf_memory_provider_ops_t *, void *>> providers = {
     {umfMemorydMemoryProviderOps(), nullptr},
 };
 
-/* ---- handles that end themselves ------------------------------------------------------------------------- */
+/* ---- handles that end themselves --------------------------------------------------------------------------------- */
 
 provider_ptr make_provider(umf_memory_provider_ops_t *ops, void *params)
 {
@@ -231,15 +228,13 @@ pool_ptr make_pool(umf_memory_pool_ops_t *ops, void *params, provider_ptr provid
     return {pool, [kept](umf_memory_pool_handle_t handle) { umfPoolDestroy(handle); }};
 }
 
-/* ---- containers ------------------------------------------------------------------------------------------ */
+/* ---- containers -------------------------------------------------------------------------------------------------- */
 
-template <typename T>
-struct allocator {
+template <typename T> struct allocator {
     using value_type = T;
 
     explicit allocator(umf_memory_pool_handle_t from) noexcept : pool(from) {}
-    template <typename U>
-    allocator(const allocator<U> &other) noexcept : pool(other.pool) {}
+    template <typename U> allocator(const allocator<U> &other) noexcept : pool(other.pool) {}
 
     T *allocate(std::size_t n)
     {
@@ -251,10 +246,8 @@ struct allocator {
     }
     void deallocate(T *ptr, std::size_t) noexcept { umfPoolFree(pool, ptr); }
 
-    template <typename U>
-    bool operator==(const allocator<U> &other) const noexcept { return pool == other.pool; }
-    template <typename U>
-    bool operator!=(const allocator<U> &other) const noexcept { return pool != other.pool; }
+    template <typename U> bool operator==(const allocator<U> &other) const noexcept { return pool == other.pool; }
+    template <typename U> bool operator!=(const allocator<U> &other) const noexcept { return pool != other.pool; }
 
     umf_memory_pool_handle_t pool;
 };
@@ -291,7 +284,7 @@ void use_containers()
         }
 }
 
-/* ---- limits, own pools, failures ------------------------------------------------------------------------- */
+/* ---- limits, own pools, failures --------------------------------------------------------------------------------- */
 
 void use_limits()
 {

@@ -36,7 +36,7 @@ typedef struct umf_disjoint_pool_params_t {
     size_t CurPoolSize;     /* has no effect */
     int PoolTrace;          /* 1: statistics on stderr at the end; 2: of each bucket as well; 3: each call as well */
     umf_disjoint_pool_shared_limits_t *SharedLimits; /* NULL: no limit */
-    const char *Name;       /* for traces; lives as long as the pool */
+    const char *Name;                                /* for traces; lives as long as the pool */
 } umf_disjoint_pool_params_t;
 
 /* A static table. INVALID_ARGUMENT: its params are NULL, or MinBucketSize is no power of 2. */
@@ -46,9 +46,9 @@ UMF_API umf_memory_pool_ops_t *umfDisjointPoolOps(void);
 static inline umf_disjoint_pool_params_t umfDisjointPoolParamsDefault(void)
 {
     umf_disjoint_pool_params_t params = {
-        0,               /* SlabMinSize */
-        0,               /* MaxPoolableSize */
-        0,               /* Capacity */
+        0, /* SlabMinSize */
+        0, /* MaxPoolableSize */
+        0, /* Capacity */
         UMF_DISJOINT_POOL_MIN_BUCKET_DEFAULT_SIZE,
         0,               /* CurPoolSize */
         0,               /* PoolTrace */

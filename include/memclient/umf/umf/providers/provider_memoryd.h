@@ -62,10 +62,7 @@ UMF_API umf_result_t umfMemorydPoolHandle(const struct memclient_token *token, s
                                           umf_ipc_handle_t *ipcHandle, size_t *size);
 
 /* The results where UMF's document and its 0.9 releases differ; memclient-umf(3) lists them. */
-enum umf_memoryd_profile_t {
-    UMF_MEMORYD_PROFILE_DOCUMENT = 0,
-    UMF_MEMORYD_PROFILE_UPSTREAM = 1
-};
+enum umf_memoryd_profile_t { UMF_MEMORYD_PROFILE_DOCUMENT = 0, UMF_MEMORYD_PROFILE_UPSTREAM = 1 };
 
 /*
  * Chooses for all providers of the process, from this call on, whatever MEMORYD_UMF_PROFILE (document or upstream)

@@ -24,13 +24,10 @@ typedef enum umf_mem_protection_flags_t {
     UMF_PROTECTION_READ = (1 << 1),
     UMF_PROTECTION_WRITE = (1 << 2),
     UMF_PROTECTION_EXEC = (1 << 3),
-    UMF_PROTECTION_MAX              /* no flag */
+    UMF_PROTECTION_MAX /* no flag */
 } umf_mem_protection_flags_t;
 
-typedef enum umf_memory_visibility_t {
-    UMF_MEM_MAP_PRIVATE = 1,
-    UMF_MEM_MAP_SHARED = 2
-} umf_memory_visibility_t;
+typedef enum umf_memory_visibility_t { UMF_MEM_MAP_PRIVATE = 1, UMF_MEM_MAP_SHARED = 2 } umf_memory_visibility_t;
 
 /* Of the nodes that a mode permits, the calling thread's own comes first, then the nearest to it. For private memory
  * that is the thread that touches it, for shared memory the thread that allocates it. */
@@ -53,13 +50,13 @@ typedef struct umf_numa_split_partition_t {
 
 /* Copied when the provider is created. */
 typedef struct umf_os_memory_provider_params_t {
-    unsigned protection;                /* mask of umf_mem_protection_flags_t */
+    unsigned protection; /* mask of umf_mem_protection_flags_t */
     umf_memory_visibility_t visibility;
-    char *shm_name;                     /* of shared memory: its name in the broker's listings; may be NULL */
+    char *shm_name; /* of shared memory: its name in the broker's listings; may be NULL */
     unsigned *numa_list;
     unsigned numa_list_len;
     umf_numa_mode_t numa_mode;
-    size_t part_size;                   /* of INTERLEAVE; rounded up to pages; 0: a page */
+    size_t part_size;                       /* of INTERLEAVE; rounded up to pages; 0: a page */
     umf_numa_split_partition_t *partitions; /* of SPLIT; NULL: equal pieces */
     unsigned partitions_len;
 } umf_os_memory_provider_params_t;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
 /*
  * A stand-in for nnabla's header of this name, so that the adaptor is compiled and used where nnabla is not: the class
  * as its document describes it, header-only. As in nnabla it includes neither <vector> nor <nbla/exception.hpp>,
  * physical memory has no virtual destructor, and a block that is no neighbour is not refused by try_merge(), but its
  * bytes are added and it is disabled, which the document does not say.
  */
+#pragma once
+
 #include <cstddef>
 #include <memory>
 #include <string>
 
-namespace nbla {
+namespace nbla
+{
 
 using std::shared_ptr;
 using std::size_t;
@@ -18,8 +20,9 @@ using std::string;
 
 enum DeviceMemoryState { Locked = 0, Unlocked = 1 };
 
-class PhysicalMemory {
-public:
+class PhysicalMemory
+{
+  public:
     explicit PhysicalMemory(size_t bytes, const string &device_id)
         : allocated_(false), bytes_(bytes), device_id_(device_id)
     {
@@ -30,7 +33,7 @@ public:
     size_t bytes() { return bytes_; }
     bool allocated() { return allocated_; }
 
-protected:
+  protected:
     bool allocated_;
     size_t bytes_;
     string device_id_;
@@ -39,8 +42,9 @@ protected:
 typedef shared_ptr<PhysicalMemory> PhysicalMemoryPtr;
 typedef std::vector<PhysicalMemoryPtr> VecPhysicalMemoryPtr;
 
-class Memory {
-public:
+class Memory
+{
+  public:
     Memory(size_t bytes, const string &device_id)
         : bytes_(bytes ? bytes : 1), requested_bytes_(static_cast<long long>(bytes_)), device_id_(device_id)
     {
@@ -129,7 +133,7 @@ public:
     virtual DeviceMemoryState get_device_memory_state() { return DeviceMemoryState::Unlocked; }
     virtual void lock_device_memory() {}
 
-protected:
+  protected:
     enum MemoryType { Normal = 0, Virtual = 1 };
 
     virtual bool alloc_impl() = 0;
@@ -150,7 +154,7 @@ protected:
     MemoryType memory_type_ = MemoryType::Normal;
     VecPhysicalMemoryPtr p_memories_;
 
-private:
+  private:
     static void require(bool so, error_code code, const char *otherwise)
     {
         if (!so)

@@ -33,6 +33,9 @@ struct walk {
  * cursor is 0) or of its budget. */
 enum walk_step { WALK_ROW, WALK_SKIPPED, WALK_ENDED };
 
+/* Makes the row at the cursor, and moves that on. */
+typedef enum walk_step walk_fn(struct walk *walk, union list_row *row);
+
 static bool may_see(const struct walk *walk, uid_t uid)
 {
     return walk->all || uid == walk->session->record->uid;
@@ -330,7 +333,7 @@ static enum walk_step list_token(struct walk *walk, union list_row *row)
 int op_list(struct op *op, enum list_kind kind, const struct list_args *args, uint64_t *ret_next,
             bool (*item)(void *userdata, const union list_row *row))
 {
-    static enum walk_step (*const steps[])(struct walk * walk, union list_row * row) = {
+    static walk_fn *const steps[] = {
 #define X(NAME, name, row, Row, Reply) [LIST_##NAME] = list_##row,
         MEMORYD_LISTINGS(X)
 #undef X

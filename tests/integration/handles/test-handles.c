@@ -174,7 +174,7 @@ static void print_row(unsigned maker, char *row, size_t size)
     FILE *out = fmemopen(row, size, "w");
 
     assert_non_null(out);
-    fprintf(out, "%s %s\n", heading ? "[[" : "| ", heading ? "made through" : facades[maker]->name);
+    fprintf(out, "%s %s\n", heading ? "[[" : "| ", heading ? "allocated by" : facades[maker]->name);
     for (unsigned i = 0; i < N_FACADES; i++)
         fprintf(out, "%s %s\n", heading ? ":[" : ": ", heading ? facades[i]->name : cell(maker, i));
     assert_int_equal(fclose(out), 0);

@@ -6,7 +6,7 @@
  * NUL, accepts bytes that are not text, and allocates before it knows whether the rest is sound. So the payload is
  * first checked against the schema, without allocating; only a sound one is decoded, into a bounded arena.
  *
- * The rpc rooms know which message belongs to which method, and validate its values.
+ * The rpc modules know which message belongs to which method, and validate its values.
  */
 #pragma once
 

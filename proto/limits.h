@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The numbers of the protocol, and what a peer may cost before anything is known about it. Plain C without includes:
- * every room may use it. PROTOCOL.md quotes these, and a test compares the two.
+ * every module may use it. PROTOCOL.md quotes these, and a test compares the two.
  *
  * Limits that an operator may change are in memoryd.conf, [limits].
  */

@@ -107,7 +107,7 @@ int app_serve(const struct app_options *options);
 /* Only reads the configuration and reports mistakes. */
 int app_check_config(const struct app_options *options);
 
-/* ---- between the files of this room ------------------------------------------------------------------------------ */
+/* ---- between the files of this module ---------------------------------------------------------------------------- */
 
 /* configuration.c: what is in force, see there */
 /* Makes configuration and pools, if need be of what was last in force. An exit status, after mistakes were logged. */

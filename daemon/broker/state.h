@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The broker's state, for the files of this room:
+ * The broker's state, for the files of this module:
  *
  *     op_*.c     the operations, a family of them each; lookup.c is what they begin with
  *     claims.c   names, tokens and holds as they come and go; export.c gives descriptors out

@@ -86,7 +86,7 @@ void keeper_deinit(struct keeper *keeper);
 /* With listener and lock in the store: until a signal or the broker ends it. Returns the exit status. */
 int keeper_run(struct keeper *keeper);
 
-/* ---- between the files of this room ------------------------------------------------------------------------------ */
+/* ---- between the files of this module ---------------------------------------------------------------------------- */
 
 /* child.c: the broker. */
 void keeper_start_broker(struct keeper *keeper);

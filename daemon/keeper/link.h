@@ -5,8 +5,8 @@
  * The broker gives the keeper, under a key, what has to outlive it: as soon as keeper_hold() has returned, the next
  * broker will be handed that descriptor, whatever happens to this one.
  *
- * Every function takes NULL for the link, and then does nothing and succeeds: tests of the rooms above have no keeper.
- * All of it is for the loop's thread.
+ * Every function takes NULL for the link, and then does nothing and succeeds: tests of the modules above have no
+ * keeper. All of it is for the loop's thread.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this room know of each other, and nobody else.
+ * What the files of this module know of each other, and nobody else.
  */
 #pragma once
 

@@ -8,7 +8,7 @@
  * are as many as we may have open. The budget of all clients is therefore a quarter of that, and a user has a part of
  * it.
  *
- * This room hands packets on as bytes and descriptors, and does not know what they mean.
+ * This module hands packets on as bytes and descriptors, and does not know what they mean.
  */
 #pragma once
 

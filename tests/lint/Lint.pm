@@ -7,7 +7,7 @@ package Lint;
 use strict;
 use warnings;
 use Exporter 'import';
-our @EXPORT = qw(root files slurp code_of complain warn_about finish room_of line_at);
+our @EXPORT = qw(root files slurp code_of complain warn_about finish module_of line_at);
 
 my $root = $ARGV[0] // $ENV{srcdir} // '.';
 my $complaints = 0;
@@ -62,8 +62,8 @@ sub line_at {
 }
 
 # daemon/va for daemon/va/arena.c: the deepest folder above the file whose local.am has a "Uses:" line.
-# include/ has two rooms.
-sub room_of {
+# include/ has two modules.
+sub module_of {
     my ($path) = @_;
     return "include/$1" if $path =~ m{^include/(base|memclient)/};
     while ($path =~ s{/[^/]*$}{}) {

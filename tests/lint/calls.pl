@@ -33,7 +33,7 @@ my %banned = (
 # what programs that are only tests may do as well
 my %fine_in_tests = map { $_ => 1 } qw(getenv dup pipe mkstemp signal sscanf system popen random srandom rand srand);
 
-# function => files and rooms that may call it; the rest of daemon, client and proto may not
+# function => files and modules that may call it; the rest of daemon, client and proto may not
 my %confined = (
     (map { $_ => ['proto/sockio.c'] }
         qw(recvmsg sendmsg recvmmsg sendmmsg recvfrom sendto recv send)),

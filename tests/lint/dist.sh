@@ -21,7 +21,7 @@ git -C "$srcdir" ls-files | grep -vxE '\.gitignore|\.gitattributes' | sort -u >"
 
 rc=0
 if comm -13 "$tmp/dist" "$tmp/git" | grep .; then
-    echo "^ tracked by git, but missing in the tarball: add them to the list of their room, or to EXTRA_DIST"
+    echo "^ tracked by git, but missing in the tarball: add them to the list of their module, or to EXTRA_DIST"
     rc=1
 fi
 made='^(aclocal\.m4|configure|config\.h\.in|Makefile\.in|build-aux/.*|m4/(libtool|lt.*)\.m4)$'

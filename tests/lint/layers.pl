@@ -1,15 +1,15 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 #
-# The include law: a file includes its own room and those that the "Uses:" line of the room's local.am names, and
-# third-party headers stay in the rooms that are there to hide them.
+# The include law: a file includes its own module and those that the "Uses:" line of the module's local.am names, and
+# third-party headers stay in the modules that are there to hide them.
 use strict;
 use warnings;
 use File::Basename;
 use lib dirname(__FILE__);
 use Lint;
 
-# third-party and kernel headers => the rooms (or files) that may include them
+# third-party and kernel headers => the modules (or files) that may include them
 my @confined = (
     [qr{^event2?/|^event\.h$|^evhttp}, qw(daemon/net daemon/app)],
     [qr{^protobuf-c/|\.pb-c\.h$}, qw(proto daemon/rpc client/rpc)],
@@ -24,13 +24,13 @@ my @confined = (
 
 my %uses;
 sub uses {
-    my ($room) = @_;
-    if (!$uses{$room}) {
-        my ($line) = slurp("$room/local.am") =~ /^# Uses:(.*(?:\n#   +\S.*)*)/m;
+    my ($module) = @_;
+    if (!$uses{$module}) {
+        my ($line) = slurp("$module/local.am") =~ /^# Uses:(.*(?:\n#   +\S.*)*)/m;
         $line =~ s/\n#/ /g;
-        $uses{$room} = { map { $_ => 1 } split ' ', $line };
+        $uses{$module} = { map { $_ => 1 } split ' ', $line };
     }
-    return $uses{$room};
+    return $uses{$module};
 }
 
 # The file of the tree that #include "$name" means in $from, by the order of the include roots.
@@ -47,14 +47,14 @@ sub resolve {
 }
 
 for my $file (grep { /\.(c|h|hpp|cpp)$/ } files()) {
-    # tests of a room see what the room sees, and the room
+    # tests of a module see what the module sees, and the module
     my $tested = $file =~ m{^tests/unit/([^/]+)/} ? $1 : undef;
     next if $file =~ m{^tests/} && !defined $tested;
-    my $room = defined $tested
+    my $module = defined $tested
         ? ($tested eq 'base' ? 'include/base' : $tested eq 'proto' ? 'proto'
            : $tested eq 'client' ? 'client' : $tested =~ m{^(hsa|nbla|opencl|umf)$} ? "client/$tested" : "daemon/$tested")
-        : room_of($file);
-    next if $room eq 'client' && defined $tested;
+        : module_of($file);
+    next if $module eq 'client' && defined $tested;
 
     my $text = code_of(slurp($file), 1);
     while ($text =~ /^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]/mg) {
@@ -77,19 +77,19 @@ for my $file (grep { /\.(c|h|hpp|cpp)$/ } files()) {
         }
         complain($file, $line, "\"$name\" is included through its full path; leave out the root")
             if $target eq $name && $name =~ m{^(daemon|client|include)/};
-        my $other = room_of($target);
-        next if $other eq $room || $other eq '';
-        if ($room eq '') {
-            complain($file, $line, 'this file is in no room: its local.am has no "Uses:" line');
+        my $other = module_of($target);
+        next if $other eq $module || $other eq '';
+        if ($module eq '') {
+            complain($file, $line, 'this file is in no module: its local.am has no "Uses:" line');
             next;
         }
-        my $allowed = $room =~ m{^include/} ? {} : uses($room);
-        # what a "Uses:" line calls it: base, memclient, proto or proto/FILE, or a room of the same tree
-        my ($side) = $room =~ m{^(daemon|client)};
+        my $allowed = $module =~ m{^include/} ? {} : uses($module);
+        # what a "Uses:" line calls it: base, memclient, proto or proto/FILE, or a module of the same tree
+        my ($side) = $module =~ m{^(daemon|client)};
         (my $short = $other) =~ s{^include/}{};
         $short =~ s{^$side/}{} if defined $side;
         next if $allowed->{$short} || $allowed->{"$short/" . basename($target)};
-        complain($file, $line, "$room may not use $other (\"$name\")");
+        complain($file, $line, "$module may not use $other (\"$name\")");
     }
 }
 

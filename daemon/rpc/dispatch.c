@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The way of a packet: method row, session, descriptors, bounded decoding, validation, serve function.
+ * The path of a packet: method row, descriptors, session, repeats, bounded decoding, validation, serve function.
  *
  * This file checks what the table says; validate.c checks what a message contains.
  */

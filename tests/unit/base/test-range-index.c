@@ -130,7 +130,7 @@ static void random_insert(unsigned i, unsigned n)
 
 static void random_remove(unsigned i)
 {
-    struct range_entry entry;
+    struct range_entry entry = {.start = 0};
     bool there = cells[i].n && cells[i].first == i;
 
     if (there) {

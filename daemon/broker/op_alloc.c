@@ -30,7 +30,7 @@ enum alloc_step {
     ALLOC_RESERVE, /* all buffers: from stock, or planned, charged and recorded as intents */
     ALLOC_COMMIT,  /* makes their memory */
     ALLOC_ENTER,   /* gives it to them, and indexes it */
-    ALLOC_PUBLISH, /* gives it to the keeper, and makes them LIVE */
+    ALLOC_RECORD,  /* gives it to the keeper, and makes them LIVE */
     ALLOC_GRANT,   /* holds, descriptors, tokens and a name */
     ALLOC_DONE,
 };
@@ -273,7 +273,7 @@ static int alloc_enter(struct alloc *alloc)
 
     if (alloc->job.status)
         return alloc_commit_failed(alloc);
-    alloc->step = ALLOC_PUBLISH;
+    alloc->step = ALLOC_RECORD;
     entered = batch_enter(&alloc->batch);
     if (entered == alloc->batch.n)
         return 0;
@@ -284,7 +284,7 @@ static int alloc_enter(struct alloc *alloc)
 }
 
 /* From now on they are buffers like others, and end like others if something fails. */
-static int alloc_publish(struct alloc *alloc, struct session *session)
+static int alloc_record(struct alloc *alloc, struct session *session)
 {
     const struct buffer_owner owner = owner_of(session);
     struct batch *batch = &alloc->batch;
@@ -324,8 +324,8 @@ static int alloc_run(struct alloc *alloc)
         case ALLOC_ENTER:
             r = alloc_enter(alloc);
             break;
-        case ALLOC_PUBLISH:
-            r = alloc_publish(alloc, session);
+        case ALLOC_RECORD:
+            r = alloc_record(alloc, session);
             break;
         case ALLOC_GRANT:
             r = alloc_grant(alloc, session);

@@ -139,7 +139,7 @@ static int move_reserve(struct move *move)
     const struct pool_demand *room = &move->room;
     int r = pool_reserve(room, &move->op->problem);
 
-    move->step = move->broker->options.topology->one_node ? MOVE_PUBLISH : MOVE_MIGRATE;
+    move->step = move->broker->options.topology->one_node ? MOVE_RECORD : MOVE_MIGRATE;
     if (!r || !pool_can_reserve_soon(room))
         return r;
     stocking_shrink(move->broker, room->pool, room->node,
@@ -179,7 +179,7 @@ static int move_migrate(struct move *move)
     move->job.fd = buffer->fd;
     move->job.migration = migration;
     pressure_changed(broker);
-    move->step = MOVE_PUBLISH;
+    move->step = MOVE_RECORD;
     move_begin_pending(move);
     dedup_work(&move->state, move_submit);
     return OP_PENDING;
@@ -200,7 +200,7 @@ static int move_refuse(struct move *move, int status)
 }
 
 /* If the pages are there, their charge moves, too; else the room is given back. */
-static int move_publish(struct move *move)
+static int move_record(struct move *move)
 {
     struct broker *broker = move->broker;
     struct buffer *buffer = move->buffer;
@@ -244,8 +244,8 @@ static int move_run(struct move *move)
         case MOVE_MIGRATE:
             r = move_migrate(move);
             break;
-        case MOVE_PUBLISH:
-            r = move_publish(move);
+        case MOVE_RECORD:
+            r = move_record(move);
             break;
         case MOVE_DONE:
             break;

@@ -18,7 +18,7 @@ enum move_step {
     MOVE_CHOOSE,  /* the pool, and how much room it takes there */
     MOVE_RESERVE, /* that room */
     MOVE_MIGRATE, /* the pages, by a worker */
-    MOVE_PUBLISH, /* where they are */
+    MOVE_RECORD,  /* where they are */
     MOVE_DONE,
 };
 

@@ -240,22 +240,26 @@ struct recovery {
     struct ledger_executing executing;
 };
 
-/* Are the pieces of it there, each once? Then they are wanted. */
+/* Are all pieces of it there, and none of them another reply's? Only then are they wanted. A chain that ends after as
+ * many pieces as it needs has each of them once. */
 static bool match_pieces(const struct sessions *sessions, const struct kept_record *record)
 {
     size_t left = record->size > HEAD_BYTES ? record->size - HEAD_BYTES : 0;
     size_t n = (left + PIECE_BYTES - 1) / PIECE_BYTES;
     uint64_t id = record->more;
+    struct piece *piece;
 
     for (; n; n--) {
-        struct piece *piece = next_piece(sessions, id);
-
+        piece = next_piece(sessions, id);
         if (!piece || piece->wanted)
             return false;
-        piece->wanted = true;
         id = piece->record->next;
     }
-    return !id;
+    if (id)
+        return false;
+    for (id = record->more; (piece = next_piece(sessions, id)); id = piece->record->next)
+        piece->wanted = true;
+    return true;
 }
 
 static bool is_executing(const struct recovery *recovery, const struct kept_record *record)
@@ -284,12 +288,12 @@ static enum table_verdict recover_kept(void *userdata, void *object, const char 
         *why = "its numbers are impossible";
         return TABLE_QUARANTINE;
     }
-    if (!match_pieces(recovery->sessions, record)) {
-        *why = "a part of it is missing";
-        return TABLE_QUARANTINE;
-    }
     if (session_kept(session, record->sequence)) {
         *why = "there is another one of this sequence";
+        return TABLE_QUARANTINE;
+    }
+    if (!match_pieces(recovery->sessions, record)) {
+        *why = "a part of it is missing";
         return TABLE_QUARANTINE;
     }
     kept_enter(kept, session);

@@ -9,6 +9,12 @@
 #include "tests/unit/mem/faults.h"
 #include "tests/unit/mem/state.h"
 
+/* As kept.c has it. */
+struct piece_object {
+    OBJECT(struct kept_more_record);
+    bool wanted;
+};
+
 static struct sessions sessions;
 static struct session *session;
 static uint8_t message[MEMORYD_PAYLOAD_MAX], back[MEMORYD_PAYLOAD_MAX];
@@ -321,6 +327,24 @@ static void damaged_ones_are_left_alone(void **state)
     another_broker_ends();
 }
 
+static void pieces_of_damaged_ones_go(void **state)
+{
+    uint64_t more = keep(1, 5000)->record->more;
+    struct kept *twice = keep(3, 5000);
+
+    /* the first piece is there, the second is not */
+    ((struct piece_object *)table_find(&sessions.kept_more, more))->writable->next = 12345;
+    keep(2, 5000);
+    twice->writable->sequence = 2;
+    ledger_commit(s.ledger);
+    another_broker();
+    assert_int_equal(next.kept.n_quarantined, 2);
+    assert_int_equal(same->n_kept, 1);
+    reads_as(session_kept(same, 2), 5000);
+    /* which asserts that no piece is left */
+    another_broker_ends();
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -338,6 +362,7 @@ int main(void)
         TEST(one_that_was_done_did_not_kill),
         TEST(those_of_ended_sessions_go),
         TEST(damaged_ones_are_left_alone),
+        TEST(pieces_of_damaged_ones_go),
     };
 
     return test_run(tests, NULL, NULL);

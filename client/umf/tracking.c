@@ -35,8 +35,8 @@ static umf_result_t tracked_alloc(void *provider, size_t size, size_t alignment,
     return result;
 }
 
-/* Gives an entry's handle back, if it has one, since the entry is about to change or gone. */
-static void put_kept_handle(umf_memory_pool_handle_t pool, void *data)
+/* Gives a handle back to the provider; NULL is none. An entry's handle goes when the entry changes. */
+static void put_handle(umf_memory_pool_handle_t pool, void *data)
 {
     if (!data)
         return;
@@ -125,7 +125,7 @@ static umf_result_t tracked_free(void *provider, void *ptr, size_t size)
         result = take_owned(pool, ptr, size, &freed);
     if (result != UMF_RESULT_SUCCESS)
         return result;
-    put_kept_handle(pool, freed.ipc_data);
+    put_handle(pool, freed.ipc_data);
     if (!size)
         size = freed.owned.size;
     result = umfMemoryProviderFree(pool->provider, ptr, size);
@@ -172,7 +172,7 @@ static umf_result_t tracked_split(void *provider, void *ptr, size_t total, size_
     result = split_owned(pool, ptr, total, first, &data);
     if (result != UMF_RESULT_SUCCESS)
         (void)umfMemoryProviderAllocationMerge(pool->provider, ptr, (char *)ptr + first, total);
-    put_kept_handle(pool, data);
+    put_handle(pool, data);
     return result;
 }
 
@@ -217,29 +217,32 @@ static umf_result_t tracked_merge(void *provider, void *low_ptr, void *high_ptr,
     result = merge_owned(pool, low_ptr, high_ptr, total, &low_data, &high_data);
     if (result != UMF_RESULT_SUCCESS)
         (void)umfMemoryProviderAllocationSplit(pool->provider, low_ptr, total, low.size);
-    put_kept_handle(pool, low_data);
-    put_kept_handle(pool, high_data);
+    put_handle(pool, low_data);
+    put_handle(pool, high_data);
     return result;
 }
 
 /* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 /* Keeps a new handle with the allocation, and sets *new to NULL. If another thread has kept one meanwhile, `data` gets
- * that. */
-static void keep_handle(umf_memory_pool_handle_t pool, const void *base, size_t base_size, size_t size, void *data,
-                        void **new)
+ * that. INVALID_ARGUMENT: the allocation was split, merged or freed meanwhile. */
+static umf_result_t keep_handle(umf_memory_pool_handle_t pool, const void *base, size_t base_size, size_t size,
+                                void *data, void **new)
 {
     _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&owned_mutex);
     struct owned owned;
     const void *kept;
 
     if (!find_whole(pool, base, base_size, &owned))
-        return;
+        return UMF_RESULT_ERROR_INVALID_ARGUMENT;
     kept = owned_handle(&owned);
     if (kept)
         memcpy(data, kept, size);
     else if (owned_keep_handle(&owned, *new))
         *new = NULL;
+    else
+        return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+    return UMF_RESULT_SUCCESS;
 }
 
 umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, size_t size, void *data, void **base,
@@ -273,9 +276,12 @@ umf_result_t tracking_get_ipc(umf_memory_pool_handle_t pool, const void *ptr, si
         return result;
     }
     memcpy(data, new, size);
-    keep_handle(pool, *base, *base_size, size, data, &new);
-    put_kept_handle(pool, new);
-    return UMF_RESULT_SUCCESS;
+    result = keep_handle(pool, *base, *base_size, size, data, &new);
+    /* a handle that was not kept is given back, and with that its copy in `data` is of no use */
+    put_handle(pool, new);
+    if (result == UMF_RESULT_ERROR_INVALID_ARGUMENT)
+        return tracking_get_ipc(pool, ptr, size, data, base, base_size);
+    return result;
 }
 
 /* ---- making one -------------------------------------------------------------------------------------------------- */
@@ -310,7 +316,7 @@ static void forget_owned(umf_memory_pool_handle_t pool, bool give_back)
 
         (void)owned_take(pool, (void *)(uintptr_t)owned.start, 0, &taken);
         pthread_mutex_unlock(&owned_mutex);
-        put_kept_handle(pool, data);
+        put_handle(pool, data);
         if (give_back)
             (void)umfMemoryProviderFree(pool->provider, (void *)(uintptr_t)taken.start, taken.size);
         pthread_mutex_lock(&owned_mutex);

@@ -319,6 +319,32 @@ static void wrong_pool(void **state)
     umfMemoryProviderDestroy(stranger);
 }
 
+static umf_result_t get_and_free(void *provider_data, const void *ptr, size_t size, void *data)
+{
+    umf_result_t result = mock_ops[MOCK_PAGES].ipc.get_ipc_handle(provider_data, ptr, size, data);
+
+    assert_success(umfFree((void *)(uintptr_t)ptr));
+    return result;
+}
+
+/* A handle that the provider has got back is not returned. */
+static void freed_while_the_handle_is_made(void **state)
+{
+    umf_memory_provider_ops_t ops = mock_ops[MOCK_PAGES];
+    umf_memory_provider_handle_t own;
+    umf_memory_pool_handle_t over;
+    umf_ipc_handle_t handle;
+    size_t size;
+
+    ops.ipc.get_ipc_handle = get_and_free;
+    assert_success(umfMemoryProviderCreate(&ops, &mock, &own));
+    over = proxy_of(own);
+    assert_result(umfGetIPCHandle(umfPoolMalloc(over, SIZE), &handle, &size), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(mock.calls[MOCK_IPC_PUT], 1);
+    umfPoolDestroy(over);
+    umfMemoryProviderDestroy(own);
+}
+
 /* Destroying a pool closes what is open in it. */
 static void pool_ends_with_open_handles(void **state)
 {
@@ -569,6 +595,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(open_checks_its_arguments, setup, teardown),
         cmocka_unit_test_setup_teardown(damaged_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_pool, setup, teardown),
+        cmocka_unit_test_setup_teardown(freed_while_the_handle_is_made, setup, teardown),
         cmocka_unit_test_setup_teardown(pool_ends_with_open_handles, setup, teardown),
         cmocka_unit_test_setup_teardown(close_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(opens_untracked, setup, teardown),

@@ -13,10 +13,10 @@
 #include "mem/slices.h"
 #include "proto/status.h"
 
-/* A page that somebody has in his hands for a moment is tried again; not for ever. */
+/* How often to try to move a slice, of which the kernel may be using a page at the moment. */
 #define MOVE_TRIES 3
 
-/* Touched, so that the kernel finds the pages; aligned, so that it finds huge ones whole. */
+/* Maps a slice, populated so that the kernel finds its pages, and aligned so that it finds huge pages whole. */
 static char *map_slice(const struct commit *commit, int fd, const struct slice *slice)
 {
     size_t alignment = (size_t)(commit->pages == PAGES_THP ? commit->page_size : commit->topology->base_page);
@@ -24,7 +24,7 @@ static char *map_slice(const struct commit *commit, int fd, const struct slice *
     return sys_map_aligned(fd, slice->offset, slice->length, alignment, PROT_READ, MAP_POPULATE);
 }
 
-/* What slice_probe() says in the end; *huge counts what was seen in huge pages. */
+/* Returns what slice_probe() says in the end. Adds to *huge the bytes that are in huge pages. */
 static int try_slice(struct commit *commit, int fd, const struct slice *slice, uint64_t *huge)
 {
     unsigned long mask[SYS_NODE_MASK_WORDS];
@@ -52,7 +52,7 @@ static int move_slice(struct commit *commit, int fd, const struct slice *slice, 
     return seen;
 }
 
-/* Why does one stay behind? If the node has enough memory, because somebody uses it. */
+/* Says why a page of the slice was not moved. If the node has enough memory, it is because somebody uses the page. */
 static int refuse_slice(struct commit *commit, const struct slice *slice, int seen)
 {
     int r = seen > 0 ? slice_ask_available(commit, slice) : slice_misplaced(commit, slice, seen);
@@ -63,7 +63,7 @@ static int refuse_slice(struct commit *commit, const struct slice *slice, int se
                       "and try again");
 }
 
-/* *ret_reached is the end of what may have been moved. */
+/* Moves slice by slice. *ret_reached gets the end of what may have been moved. */
 static int migrate_there(struct migration *migration, int fd, uint64_t *ret_reached)
 {
     struct commit *to = &migration->to;
@@ -87,7 +87,7 @@ static int migrate_there(struct migration *migration, int fd, uint64_t *ret_reac
     return r;
 }
 
-/* All are tried, whatever becomes of one. False if a bound one is not where it was. */
+/* Moves all slices back, even if one fails. False if the placement is strict and not all are back. */
 static bool migrate_back(const struct migration *migration, int fd, uint64_t reached)
 {
     struct commit back;

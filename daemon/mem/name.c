@@ -54,7 +54,7 @@ static struct name *find_any(const struct names *names, const struct name_key *k
     return NULL;
 }
 
-/* "uid:1000/": its number, and the rest of the text; NULL if it is none. */
+/* Parses what follows "uid:", a number and a slash. Returns the text behind the slash, or NULL. */
 static const char *parse_uid(const char *text, uid_t *ret)
 {
     unsigned long long v = 0;
@@ -62,11 +62,11 @@ static const char *parse_uid(const char *text, uid_t *ret)
 
     for (; *p >= '0' && *p <= '9'; p++) {
         v = 10 * v + (unsigned long long)(*p - '0');
-        /* the highest one means "none" to the kernel */
+        /* the kernel uses the highest uid for "none" */
         if (v >= UINT32_MAX)
             return NULL;
     }
-    /* one way to write each */
+    /* no leading zeros, so that there is one way to write each uid */
     if (p == text || *p != '/' || (*text == '0' && p != text + 1))
         return NULL;
     *ret = (uid_t)v;

@@ -3,7 +3,6 @@
 
 #include "mem/pool.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -47,11 +46,11 @@ static bool has_processors(const struct topology *topology, uint32_t number)
     return node && node->has_cpus;
 }
 
-/* Is node a to be taken rather than node b, as seen from a third? Memory without processors is rarely the faster one,
- * and many a machine tells one distance for all that is not local. */
+/* Is node a nearer to `from` than node b? At equal distance a node with processors comes first: memory without any is
+ * rarely the faster one, and many machines report one distance for all nodes that are not local. */
 static bool is_nearer(const struct topology *topology, const struct topology_node *from, uint32_t a, uint32_t b)
 {
-    /* 0 is unknown: the last */
+    /* 0 is unknown, and becomes the greatest */
     uint32_t to_a = from->distances[a] - 1, to_b = from->distances[b] - 1;
 
     if (a == from->number || b == from->number)
@@ -61,7 +60,7 @@ static bool is_nearer(const struct topology *topology, const struct topology_nod
     return has_processors(topology, a) && !has_processors(topology, b);
 }
 
-/* n nodes, the nearest first. Those that are equally far stay in their order. */
+/* Sorts n nodes, the nearest first. Equally near ones keep their order. */
 static void sort_by_distance(const struct topology *topology, const struct topology_node *from, uint32_t n,
                              uint32_t *nodes)
 {
@@ -74,7 +73,7 @@ static void sort_by_distance(const struct topology *topology, const struct topol
     }
 }
 
-/* The one with most room, of those with processors if there are any. */
+/* The node with most room, among those with processors if there are any. */
 static const struct topology_node *most_free_node(const struct pool *pool)
 {
     const struct topology *topology = pool->pools->topology;
@@ -95,7 +94,7 @@ static const struct topology_node *most_free_node(const struct pool *pool)
     return topology_node(topology, best);
 }
 
-/* The node of whoever asks; for a client that does not tell, a guess. */
+/* The node that the caller's thread runs on. If that is not known: the first node of the spec, or the most free one. */
 static const struct topology_node *node_of_caller(const struct pool *pool, const struct memory_spec *spec)
 {
     const struct topology *topology = pool->pools->topology;
@@ -106,7 +105,7 @@ static const struct topology_node *node_of_caller(const struct pool *pool, const
     return node ? node : most_free_node(pool);
 }
 
-/* The first n_named nodes of the plan are named by the spec, and come before the others. */
+/* The spec names the first n_named nodes of the plan. They stay before the others. */
 static void order_nodes(struct plan_request *plan, uint32_t n_named, const struct pool *pool,
                         const struct memory_spec *spec)
 {
@@ -119,7 +118,7 @@ static void order_nodes(struct plan_request *plan, uint32_t n_named, const struc
     if (!from)
         return;
     sort_by_distance(topology, from, n_named, plan->nodes);
-    /* what has no room on one node that was wanted goes near to that */
+    /* if one node was named, what finds no room there goes to the nodes near it */
     if (n_named == 1)
         from = topology_node(topology, plan->nodes[0]);
     sort_by_distance(topology, from, plan->n_nodes - n_named, plan->nodes + n_named);
@@ -175,10 +174,10 @@ static int choose_weights(struct plan_request *plan, const struct pool *pool, co
 }
 
 /*
- * What counts as taken: these states, and those before them.
+ * How much is free if `taken` and the states before it count as taken:
  *     TALLY_STOCK       now
- *     TALLY_RECLAIMING  were all stock given back
- *     TALLY_USED        when all is free besides that is reclaiming
+ *     TALLY_RECLAIMING  once all stock is given back
+ *     TALLY_USED        once all stock is given back and all that is reclaiming is free
  *     TALLY_NONE        if everything were free
  */
 static uint64_t free_under_cap(const struct pool *pool, enum tally_state taken)
@@ -361,7 +360,7 @@ bool pool_fits_soon(struct pool *pool, const struct memory_spec *spec, uint64_t 
     return !pool_fill_request(&plan, pool, spec, size, NULL) && !make_plan(&unused, pool, &plan, TALLY_USED, NULL);
 }
 
-/* In whole granules, of which alone there are buffers. */
+/* Rounded down to whole granules, since every buffer is a multiple of them. */
 static uint64_t pool_available_with(const struct pool *pool, enum tally_state taken)
 {
     uint64_t sum = 0, cap = align_down(free_under_cap(pool, taken), pool->granule);
@@ -389,7 +388,7 @@ uint64_t pool_largest_soon(struct pool *pool)
 
     if (!all || pool_fits_soon(pool, &spec, all))
         return all;
-    /* the nodes have fixed shares of it, and the fullest decides */
+    /* the placement gives each node a fixed share, so the fullest node sets the limit, which is searched for */
     while (fails - fits > 1) {
         uint64_t middle = fits + (fails - fits) / 2;
 

@@ -28,7 +28,7 @@ static bool is_pool_sound(const struct pool_record *record)
            is_power_of_two(record->granule) && record->pages > PAGES_ANY && record->pages <= PAGES_HUGETLB;
 }
 
-/* A buffer of the one is as one of the other: the same kind of pages, of nodes that both have. */
+/* Does a buffer of the recorded pool fit into this one, which has the same pages and at least the same nodes? */
 static bool is_same_pool(const struct pool *pool, const struct pool_record *record)
 {
     if (pool->pages != record->pages || pool->page_size != record->page_size || pool->granule != record->granule)
@@ -91,7 +91,7 @@ static struct pool *pool_retire(struct pools *pools, const struct pool_record *r
 
 struct recovery {
     struct pools *pools;
-    bool *has_record; /* each configured pool */
+    bool *has_record; /* of each configured pool, by index */
     int error;
 };
 

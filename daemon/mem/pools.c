@@ -73,7 +73,7 @@ void pools_refresh(struct pools *pools)
         }
 }
 
-/* page_size, granule and budget_index of the kind; false if this machine has no such pages */
+/* Sets page_size, granule and budget_index by the kind of pages. False: this machine has no such pages. */
 static bool set_kind(struct pool *pool, enum pages pages, uint64_t page_size)
 {
     const struct topology *topology = pool->pools->topology;
@@ -99,7 +99,7 @@ static bool set_kind(struct pool *pool, enum pages pages, uint64_t page_size)
     return false;
 }
 
-/* A pool with its index, which becomes one of the set when n_pools counts it. */
+/* A pool in the next free place, which is added to the set by counting it in n_pools. */
 static struct pool *pools_fresh(struct pools *pools)
 {
     struct pool *pool = &pools->pools[pools->n_pools];
@@ -112,7 +112,7 @@ static struct pool *pools_fresh(struct pools *pools)
     return pool;
 }
 
-/* One for each node that has such pages, and one over all of them if they are several. */
+/* Adds a pool for each node that has such pages, and one over all of these nodes if there are several. */
 static void add_kind(struct pools *pools, enum pages pages, uint64_t page_size, const char *suffix,
                      const struct pool_capacity *stock)
 {
@@ -176,7 +176,7 @@ static int set_nodes(struct pool *pool, const struct pool_config *config, struct
                 return config_refuse(problem, config, "a node is named twice");
         pool->nodes[pool->n_nodes++] = config->nodes[i];
     }
-    /* the ones with such pages; if there are none yet, all that may get some */
+    /* none configured: the nodes that have such pages, or else all that may get some */
     for (int any = 0; any < 2 && !pool->n_nodes; any++)
         for (uint32_t i = 0; i < topology->n_nodes; i++) {
             uint32_t number = topology->nodes[i].number;
@@ -286,8 +286,7 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
             return r;
         }
     }
-    *ret = pools;
-    pools = NULL;
+    *ret = steal_ptr(&pools);
     return 0;
 }
 
@@ -354,7 +353,7 @@ static int no_such_pages(const struct pools *pools, enum pages pages, uint64_t s
     return refuse(problem, STATUS_NO_SUCH_POOL, "this machine has no pages of %llu bytes", (unsigned long long)size);
 }
 
-/* The node that a thread runs on may well be one without memory. */
+/* LOCAL may name a node without memory: the one that the thread runs on. */
 static int check_nodes(const struct pools *pools, const struct memory_spec *spec, struct problem *problem)
 {
     for (uint32_t i = 0; i < spec->n_nodes; i++) {
@@ -369,7 +368,8 @@ static int check_nodes(const struct pools *pools, const struct memory_spec *spec
     return 0;
 }
 
-/* Of those that the machine made itself, the one over all nodes comes after those of single nodes. NULL if none is. */
+/* The pool with such pages that the configuration did not declare: of *own_node, or else the last one, since the pool
+ * over all nodes follows those of single nodes. NULL if there is none. */
 static struct pool *find_like(struct pools *pools, const struct pool *wanted, const uint32_t *own_node)
 {
     struct pool *found = NULL;

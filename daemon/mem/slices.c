@@ -12,13 +12,13 @@
 #include "base/checked.h"
 #include "proto/status.h"
 
-/* What a commit leaves the rest of the machine. */
+/* How much available memory a commit leaves to the rest of the machine. */
 #define HEADROOM (UINT64_C(64) << 20)
-/* Small commits ask how much memory there is once for so many bytes of them, since asking costs as much. */
+/* Asking how much memory there is costs as much as a small commit, so these ask only once in so many bytes. */
 #define UNASKED_MAX (UINT64_C(16) << 20)
 /* Pages asked about at once. */
 #define PROBE_PAGES 512
-/* A page that was swapped out while we looked is fetched again; not for ever. */
+/* How often to look again when a page was swapped out meanwhile. */
 #define VERIFY_TRIES 3
 
 static _Atomic uint64_t unasked;
@@ -136,7 +136,7 @@ int slices_place(struct commit *commit, int fd)
             errno = ENOMEM;
             return commit_refuse_errno(commit, "a placement policy");
         }
-        /* a part is mapped alone, so that the mappings never are many */
+        /* parts are mapped one after the other, so that there are never many mappings */
         map = sys->mmap(NULL, length, PROT_READ, MAP_SHARED, fd, (off_t)offset);
         if (map == MAP_FAILED)
             return commit_refuse_errno(commit, "a mapping");
@@ -191,7 +191,7 @@ int slice_verify(struct commit *commit, int fd, const struct slice *slice)
     int seen = -1;
 
     for (int try = 0; try < VERIFY_TRIES && seen < 0; try++) {
-        /* a mapping that was not touched says nothing: the kernel touches it here */
+        /* the kernel finds only pages that the mapping has touched, hence MAP_POPULATE */
         char *map = sys->mmap(NULL, slice->length, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, (off_t)slice->offset);
 
         if (map == MAP_FAILED)

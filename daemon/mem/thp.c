@@ -2,14 +2,14 @@
 /*
  * Committing transparent huge pages: see commit_thp() in slices.h.
  *
- * What takes time is clearing them, and that is what several processors do faster: two of them cleared 1 GiB in 57 ms
- * where one took 84. It is not so with the others. fallocate() holds the file's lock for as long as it works, so that
- * two threads take a third longer than one; and to populate base pages through a mapping costs three times as much as
- * to allocate them. Huge pages that are reserved, populated side by side, were there no sooner either.
+ * Clearing the pages takes the time, and several processors do that faster: two cleared 1 GiB in 57 ms, one in 84 ms.
+ * No other pages are committed by several threads. fallocate() holds the file's lock while it works, so that two
+ * threads take a third longer than one; populating base pages through a mapping costs three times as much as allocating
+ * them; and reserved huge pages were not there sooner either when several threads populated them.
  *
- * All threads take slices from one place, in order, and there, under its lock, is everything that is decided: whether
- * it goes on, whether the machine has room for what is under way, and which failure it is that is told. So whoever
- * cancels waits for one slice of each thread at most.
+ * The threads, a crew, take slices in order from one place. There, under the crew's lock, everything is decided:
+ * whether to go on, whether the machine has room for what is under way, and which failure is reported. So cancelling
+ * takes one slice of each thread at most.
  */
 
 #include "mem/slices.h"
@@ -29,18 +29,19 @@ struct crew {
     int fd;
     char *map; /* all of it */
     pthread_mutex_t lock;
-    uint64_t next;      /* the rest under the lock */
+    /* under the lock: */
+    uint64_t next;      /* offset of the next slice */
     uint64_t under_way; /* bytes */
     int status;
 };
 
-/* Threads of all crews, in which commits of several buffers share the processors. */
+/* Threads of all crews: commits of several buffers share the processors. */
 static atomic_uint busy;
 
 /*
- * Cuts the slice to whole huge pages; false if it has none here, and then it is cut to end where the next one
- * begins. A huge page must neither lie across the border of two nodes nor, as older kernels would have
- * it, reach beyond the end of the file, where nobody pays for it.
+ * Cuts the slice to whole huge pages. False: none begins here, and the slice is cut to end where one does. A huge page
+ * must not lie across the border of two nodes, nor reach beyond the end of the file, where nobody pays for it; older
+ * kernels allow that.
  */
 static bool cut_to_huge(struct slice *slice, uint64_t thp)
 {
@@ -121,7 +122,7 @@ static void crew_work(struct crew *crew)
         put_slice(crew, &slice, fill_slice(crew, &slice, whole));
 }
 
-/* A thread that was made for it keeps to the processors that are next to the memory. */
+/* As crew_work(), in a thread of its own, which runs on the processors next to the memory. */
 static void *crew_help(void *argument)
 {
     struct crew *crew = argument;
@@ -142,7 +143,7 @@ static void *crew_help(void *argument)
     return NULL;
 }
 
-/* How many threads are worth their while and not at work elsewhere: 0 or several. */
+/* Reserves threads, as many as there are slices for and other crews leave: several, or 0 for the caller alone. */
 static unsigned take_threads(const struct commit *commit)
 {
     uint64_t slices = commit->plan.brief.bytes / COMMIT_SLICE;
@@ -182,7 +183,7 @@ int commit_thp(struct commit *commit, int t, uint64_t *huge)
     crew.map = sys_map_aligned(t, 0, size, (size_t)commit->page_size, PROT_READ | PROT_WRITE, 0);
     if (crew.map == MAP_FAILED)
         return commit_refuse_errno(commit, "a mapping");
-    /* without this advice, or where it is not taken, base pages are what there is */
+    /* where the kernel does not take this advice there are base pages */
     (void)sys->madvise(crew.map, size, MADV_HUGEPAGE);
     n = take_threads(commit);
     if (n)

@@ -124,7 +124,7 @@ static void keeper_log_end(const siginfo_t *info, bool served)
                   strsignal(info->si_status));
 }
 
-/* True if the broker has ended by itself, and the keeper ends with it. */
+/* Does the keeper end with this broker, which was not told to stop? Otherwise the next one is started. */
 static bool keeper_ends_too(struct keeper *keeper, const siginfo_t *info, bool served)
 {
     if (info->si_code != CLD_EXITED)
@@ -224,15 +224,15 @@ static void keeper_on_signals(struct keeper *keeper)
 /* Counts ticks, not time: while this process itself does not run, nothing counts against the broker. */
 static void keeper_tick(struct keeper *keeper)
 {
-    uint64_t patience = keeper->goal != KEEPER_GOAL_SERVE ? STOP_MS
-                        : keeper->state == KEEPER_SERVING ? keeper->unresponsive_max_ms
-                                                          : START_MS;
+    uint64_t patience = keeper->state == KEEPER_SERVING ? keeper->unresponsive_max_ms : START_MS;
 
     if (keeper->watchdog)
         (void)sd_notify(0, "WATCHDOG=1");
     keeper_preflight_tick(keeper);
     if (keeper->state == KEEPER_DOWN)
         return;
+    if (keeper->goal != KEEPER_GOAL_SERVE)
+        patience = STOP_MS;
     keeper->unresponsive_ms += keeper->tick_ms;
     if (keeper->unresponsive_ms <= patience)
         return;
@@ -253,7 +253,7 @@ static int keeper_prepare(struct keeper *keeper)
     static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
     static const int ignored[] = {SIGPIPE, SIGIO, SIGXFSZ};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    const struct sigaction dfl = {.sa_handler = SIG_DFL};
+    const struct sigaction by_default = {.sa_handler = SIG_DFL};
     uint64_t watchdog_ms = service_watchdog_ms();
     sigset_t set;
 
@@ -262,11 +262,11 @@ static int keeper_prepare(struct keeper *keeper)
         (void)sigaddset(&set, ours[i]);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
-    /* A broker that took its keeper's place ignores what a keeper listens to. And the parent may have left us anything,
-     * an ignored SIGCHLD among it, with which nobody learns how children ended. */
+    /* A broker that has taken its keeper's place has ignored these signals. A parent may have ignored SIGCHLD, and then
+     * nobody learns how children end. */
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
-        (void)sigaction(ours[i], &dfl, NULL);
-    (void)sigaction(SIGABRT, &dfl, NULL);
+        (void)sigaction(ours[i], &by_default, NULL);
+    (void)sigaction(SIGABRT, &by_default, NULL);
     for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
         (void)sigaction(ignored[i], &ignore, NULL);
     if (signalfd(keeper->signal_fd, &set, SFD_CLOEXEC | SFD_NONBLOCK) < 0)
@@ -282,12 +282,10 @@ static void keeper_poll(struct keeper *keeper)
 {
     bool handing = keeper->state == KEEPER_HANDING;
     bool wait_for_turn = handing && keeper->wait_for_turn;
+    short events = handing ? POLLOUT : POLLIN;
     struct pollfd fds[] = {
         {.fd = keeper->signal_fd, .events = POLLIN},
-        {.fd = keeper->socket,
-         .events = wait_for_turn ? 0
-                   : handing     ? POLLOUT
-                                 : POLLIN},
+        {.fd = keeper->socket, .events = wait_for_turn ? 0 : events},
     };
     uint64_t now = clock_now_ns();
     uint64_t next = keeper->state == KEEPER_DOWN ? keeper_earlier(keeper->due, keeper->tick_due) : keeper->tick_due;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record with the beginning of the reply, and a chain of pieces with the rest, which refer to each other by id.
+ * A kept reply is a record with its beginning, and a chain of pieces with the rest, which refer to each other by id.
  */
 #include "session/kept.h"
 
@@ -25,7 +25,7 @@ static struct piece *next_piece(const struct sessions *sessions, uint64_t id)
     return id ? table_find(&sessions->kept_more, id) : NULL;
 }
 
-/* Others have a record only because a broker died over them. */
+/* Is this method's reply kept? A request of another method has a record only if a broker died over it. */
 static bool is_recorded(uint16_t method)
 {
     switch ((enum method)method) {
@@ -48,7 +48,7 @@ void kept_init(struct sessions *sessions)
 
     table_init(&sessions->kept, ledger, RECORD_KEPT, sizeof(struct kept), false);
     table_init(&sessions->kept_more, ledger, RECORD_KEPT_MORE, sizeof(struct piece), true);
-    /* what brokers died over is told by requests that were at work; their pieces go with them */
+    /* INTENT records stay: they tell at which requests brokers died. Pieces are judged with their replies. */
     sessions->kept.keeps_intents = sessions->kept_more.keeps_intents = true;
 }
 
@@ -60,7 +60,7 @@ void kept_deinit(struct sessions *sessions)
 
 /* ---- in its session ---------------------------------------------------------------------------------------------- */
 
-/* The last one whose sequence is at most this; most are asked for by a sequence near the end. */
+/* The link of the last one whose sequence is at most this, or the head. Searched from the end, where most are. */
 static struct list *place_of(const struct session *session, uint64_t sequence)
 {
     struct list *link = session->kept.prev;
@@ -144,7 +144,7 @@ struct kept *kept_free(struct kept *kept)
     return NULL;
 }
 
-/* From the last piece to the first, so that each knows the one behind it. 0 and the first one's id, or NO_MEMORY. */
+/* Writes the last piece first, so that each knows the one behind it. 0 and the first one's id, or NO_MEMORY. */
 static int write_pieces(struct sessions *sessions, const uint8_t *bytes, size_t size, uint64_t *ret_first)
 {
     uint64_t next = 0;
@@ -212,7 +212,7 @@ void kept_read(const struct kept *kept, void *buffer)
     }
 }
 
-/* Outside of changes: a worker does not wait for the one under way to be committed. */
+/* Outside of changes, since a worker does not wait for the current change to be committed. */
 void kept_set_working(struct kept *kept, bool working)
 {
     kept->writable->working = working;
@@ -220,7 +220,7 @@ void kept_set_working(struct kept *kept, bool working)
 
 void kept_acknowledge(struct session *session, uint64_t cumulative, uint64_t one)
 {
-    /* What the client has said stays said, also if the change that it came with is taken back. */
+    /* written outside of changes: it holds even if the change that it came with is taken back */
     if (session->record->acknowledged < cumulative)
         session->writable->acknowledged = cumulative;
     list_for_each_entry_safe(kept, &session->kept, struct kept, in_session) {
@@ -302,7 +302,7 @@ static enum table_verdict recover_kept(void *userdata, void *object, const char 
     return TABLE_KEEP;
 }
 
-/* Of what was dropped, or is in quarantine. */
+/* Frees the pieces of replies that were dropped, or are in quarantine. */
 static void drop_unwanted_pieces(struct sessions *sessions)
 {
     unsigned budget = UINT32_MAX;
@@ -314,7 +314,8 @@ static void drop_unwanted_pieces(struct sessions *sessions)
             table_free(&sessions->kept_more, piece);
 }
 
-/* Cheap requests change the ledger in one change, which was taken back with their record. */
+/* Counts the death for the request that the loop was executing. Its record may have been taken back with all else that
+ * the request changed; then it gets a new one. */
 static void recover_executing(const struct recovery *recovery)
 {
     const struct ledger_executing *executing = &recovery->executing;
@@ -324,7 +325,7 @@ static void recover_executing(const struct recovery *recovery)
     if (!session || session->record->ended || !executing->sequence)
         return;
     kept = session_kept(session, executing->sequence);
-    /* Without memory for it, it has not died. */
+    /* without memory for a record this death is not counted */
     if (!kept && kept_make(session, executing->sequence, (uint16_t)executing->method, &kept, NULL))
         return;
     if (!record_is_live(&kept->record->head))
@@ -336,7 +337,7 @@ int kept_recover(struct sessions *sessions, struct ledger *ledger)
     struct recovery recovery = {.sessions = sessions, .executing = *ledger_executing(ledger)};
     int r = table_recover(&sessions->kept_more, NULL, NULL);
 
-    /* Whoever dies here does not count it twice. */
+    /* if this broker dies as well, the death is not counted twice */
     ledger_executing_end(ledger_executing(ledger));
     if (!r)
         r = table_recover(&sessions->kept, recover_kept, &recovery);

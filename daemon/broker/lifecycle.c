@@ -22,10 +22,10 @@
 
 /* Tokens dropped in one turn. Many buffers may lose theirs at once, each in turns of its own. */
 #define TOKENS_SLICE 8
-/* … and when an import waits for it. */
+/* Tokens dropped in one turn when an import waits for that. */
 #define TOKENS_REVIVE 1024
 
-/* The last pause between probes, which are 1, 2, 4 ... ms. After it somebody really has the buffer. */
+/* The pauses between probes are 1, 2, 4 ... ms, and the last is this. After it somebody really has the buffer. */
 #define PROBE_LAST_MS 1024
 
 /* What is still to be done about an unreferenced buffer before T is closed: its tokens go, a slice at a turn; and then,
@@ -64,7 +64,7 @@ static void teardown_end(struct broker *broker, struct buffer *buffer)
     buffer->exit_phase = BUFFER_EXIT_NONE;
 }
 
-/* Drops at most n of them. Are none left? */
+/* Drops n tokens at most. True if none are left. */
 static bool drop_tokens(struct broker *broker, struct buffer *buffer, unsigned n)
 {
     for (; n && buffer->n_tokens; n--)
@@ -144,7 +144,7 @@ static void lifecycle_probe_for_a_while(struct broker *broker, struct buffer *bu
     struct teardown *teardown = teardown_begin(broker, buffer);
 
     if (!teardown)
-        return; /* as if somebody had it: the memory stays charged until the next event */
+        return; /* without memory it stays DETACHED, and charged, until the next event */
     teardown->wait_ms = 1;
     timer_arm(&broker->timers, &teardown->timer, deadline_after_ms(teardown->wait_ms));
 }
@@ -229,7 +229,7 @@ static void settle_charge(struct broker *broker, struct buffer *buffer)
         account = account_ref(hold->session->account);
         session = hold->record->session;
     } else if (account_of_user(&broker->accounts, keeper_of(broker, buffer), &account, NULL)) {
-        return; /* no memory for the account: who paid so far goes on paying, and the sum stays exact */
+        return; /* no memory for the account: the charge stays where it is, and the sum exact */
     }
     buffer_charge_to(&broker->buffers, buffer, account, session);
     account_unref(account);
@@ -351,7 +351,7 @@ void lifecycle_watch_event(void *userdata, int wd, enum watch_event event)
 
 /* ---- events were lost -------------------------------------------------------------------------------------------- */
 
-/* The scan is late, since clients come first. */
+/* The scan begins so late since clients come first. */
 #define LOOK_LATER_MS 100
 
 void lifecycle_rescan(struct broker *broker)

@@ -2,7 +2,7 @@
 /*
  * The broker's operations, on plain structs: rpc/ calls them, and broker/op_*.c has them.
  *
- * rpc/ has decoded and validated a request before: enums, counts, string contents, bit masks and batch sizes are in
+ * rpc/ has decoded and validated the request already: enums, counts, string contents, bit masks and batch sizes are in
  * range. What only the broker can know (does the id exist, may this session do that, is there room) is decided here.
  * Nothing in this header knows protobuf, sockets or libevent.
  *
@@ -13,8 +13,8 @@
  *     OP_PENDING   the work goes on elsewhere (a worker, or a queue for room); op->done is called once, later,
  *                  from the loop, with 0 or a status; never from inside the operation itself
  *     < 0          a negative errno that is fatal for the broker
- * The client may vanish meanwhile: a pending op still ends by its done(), and gives back before what it has acquired
- * for a session that has ended. A pending op that is cancelled by op_cancel() ends soon, with TIMED_OUT.
+ * The client may vanish meanwhile: a pending op still ends by its done(), and before that gives back what it has
+ * acquired for a session that has ended. A pending op that is cancelled by op_cancel() ends soon, with TIMED_OUT.
  *
  * rpc/ brackets each request of a session, so that a repeat of it is recognised: op_begin() before it, and
  * reply_store() with its reply, in the same change as its effects.
@@ -99,7 +99,7 @@ void reply_store(struct broker *broker, uint64_t session, uint64_t sequence, con
 /* After OP_ANSWERED. `message` has room for MEMORYD_PAYLOAD_MAX bytes. */
 void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message);
 
-/* The loop executes this request from now on, or (session 0) none. If the broker dies, the next one blames that. */
+/* The loop executes this request from now on, or none (session 0). If the broker dies now, the next one blames it. */
 void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method);
 
 /* ---- session ----------------------------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@
 #include "mem/stock.h"
 #include "sys/sys.h"
 
-/* Made by one job, which one turn of the loop deals with. */
+/* The most that one job makes: buffers and bytes, which one turn of the loop takes in. */
 #define REFILL_MAX   8
 #define REFILL_BYTES (UINT64_C(4) << 20)
 /* A machine is short of memory if less than this, or less than a 64th of all, is available. */
@@ -38,7 +38,7 @@ struct stocking {
     uint64_t retry_at;
     uint64_t looked_at;
     uint64_t descriptors; /* the most that the broker may have */
-    uint64_t reserve;     /* of available memory: with less stock goes, with less than twice that none is made */
+    uint64_t reserve;     /* if less memory is available all stock goes; if less than twice that, none is made */
     bool stopped;
 };
 
@@ -81,15 +81,15 @@ static void stocking_empty(struct stocking *stocking, struct stock_bin *bin)
     stocking_give_back(stocking, bin, bin->n);
 }
 
-/* ---- may there be any? ------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
-/* From 85 % on, as events.c has it. */
+/* The pool is under pressure, which is from 85 % on (events.c: pressure_level()). */
 static bool is_nearly_full(const struct broker *broker, const struct pool *pool)
 {
     return broker->pressure[pool->index] > 0;
 }
 
-/* A buffer in stock has two, and a quarter of all may be in flight to clients. */
+/* A buffer in stock has two descriptors. Half of all are left, since a quarter may be in flight to clients. */
 static bool has_descriptors(const struct stocking *stocking, uint32_t more)
 {
     const struct broker *broker = stocking->broker;
@@ -317,7 +317,7 @@ uint64_t stocking_ready(const struct broker *broker, const struct pool *pool)
 
 /* ---- giving way -------------------------------------------------------------------------------------------------- */
 
-/* Is the memory of this bin what the pool gives out, too? */
+/* Could the pool give out the memory of this bin? */
 static bool is_in_the_way(const struct stock_bin *bin, const struct pool *pool)
 {
     const struct stock_key *key = &bin->key;
@@ -326,7 +326,7 @@ static bool is_in_the_way(const struct stock_bin *bin, const struct pool *pool)
            (key->pool == pool || (key->pool->budget_index == pool->budget_index && pool_has_node(pool, key->node)));
 }
 
-/* Stock on this node gives way first, and then that which nobody has asked for the longest. */
+/* Stock on this node shrinks first, and then stock that was not asked for the longest. */
 static bool shrinks_before(const struct stock_bin *bin, const struct stock_bin *other, uint32_t node)
 {
     bool here = bin->key.node == node, other_here = other->key.node == node;
@@ -449,7 +449,7 @@ void stocking_deinit(struct broker *broker)
     broker->stocking = NULL;
 }
 
-/* The bin that it belongs to; NULL if that is full, or if there is no such stock any more. */
+/* The bin of a buffer in stock. NULL: the bin is full, or the pool has no such stock any more. */
 static struct stock_bin *bin_of(struct stocking *stocking, const struct buffer *buffer, uint64_t now)
 {
     struct buffers *buffers = &stocking->broker->buffers;

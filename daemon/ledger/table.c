@@ -2,9 +2,9 @@
 /*
  * Tables: slots of one kind, in the ledger's extents, with the objects beside them.
  *
- * Free slots make a chain through the ids of their records, which mean nothing while a record is FREE; whoever
- * finds a ledger without its broker sees the states and makes the chain anew. The slot freed last is used first,
- * so what is in use stays together.
+ * Free slots make a chain through the ids of their records, which mean nothing else while a record is FREE. The next
+ * broker goes by the states alone, and makes the chain anew. The slot freed last is used first, so that what is in use
+ * stays together.
  */
 #include <assert.h>
 #include <errno.h>
@@ -78,7 +78,7 @@ static void *object_at(const struct table *table, uint64_t slot)
     return table->objects[slot / table->per_extent] + slot % table->per_extent * table->object_size;
 }
 
-/* Both begin with it, whatever its declared type. */
+/* Every object begins with the pointer to its record. */
 static struct record *record_of(const void *object)
 {
     struct record *record;
@@ -112,7 +112,7 @@ static int no_memory(struct problem *problem)
     return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory to remember more; try again later");
 }
 
-/* Space for one extent more, and its objects. What is got before a failure stays for the next attempt. */
+/* Makes room for one extent more, and its objects. On failure what was allocated stays for the next attempt. */
 static int table_prepare_extent(struct table *table, char **ret_objects, struct problem *problem)
 {
     uint32_t n = table->n_extents, *extents;
@@ -198,7 +198,7 @@ int table_alloc(struct table *table, void **ret_object, struct problem *problem)
         slot = table->n_slots++;
         record = record_at(table, slot);
     }
-    /* what a free record says means nothing, except that it is free */
+    /* only the head is saved, since the rest of a free record means nothing */
     ledger_log(table->ledger, record, sizeof(*record));
     memset((char *)record + sizeof(*record), 0, table->record_size - sizeof(*record));
     record->kind = table->kind;
@@ -283,14 +283,14 @@ static bool is_mostly_used(const struct table *table, uint32_t n)
     return used > table->per_extent / 2;
 }
 
-/* In one go, where nearly all of it is about to be written: page by page it would take several times as long. */
+/* Touches all objects at once if most are about to be written: page by page it would take several times as long. */
 static void populate_objects(const struct table *table, uint32_t n)
 {
     if (is_mostly_used(table, n))
         (void)sys_populate(table->objects[n], (size_t)table->per_extent * table->object_size);
 }
 
-/* `near` is the one in the index that was recovered last, or NULL; returns that, which may be this one by now. */
+/* `near` is the object in the index that was recovered last, or NULL. Returns the last one again, after this slot. */
 static struct object *recover_slot(struct table *table, uint64_t slot, table_recover_fn *fn, void *userdata,
                                    struct object *near)
 {
@@ -405,13 +405,13 @@ uint64_t table_slot(const struct table *table, const void *object)
 void *table_next(const struct table *table, uint64_t *cursor, unsigned *budget)
 {
     for (uint64_t slot = *cursor; slot < table->n_slots; slot++) {
+        const struct record *record = record_at(table, slot);
+
         if (!*budget) {
             *cursor = slot;
             return NULL;
         }
         --*budget;
-        struct record *record = record_at(table, slot);
-
         if (record->state == RECORD_INTENT || record->state == RECORD_LIVE) {
             *cursor = slot + 1;
             return object_at(table, slot);

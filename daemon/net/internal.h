@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this module know of each other, and nobody else.
+ * What the files of this folder know of each other, and nobody else.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct net_user {
 
 /* ---- net.c ------------------------------------------------------------------------------------------------------- */
 
-/* The user's counters, made on demand; NULL if there is no memory. They live as long as its last connection. */
+/* The user's counters, which are made on demand and live until its last connection has gone. NULL: no memory. */
 struct net_user *net_user_get(struct net *net, uid_t uid);
 /* Frees it if it has no connection. */
 void net_user_drop(struct net *net, struct net_user *user);
@@ -36,7 +36,7 @@ bool net_user_is_backlogged(const struct net *net, const struct net_user *user);
 /* Closes a client's socket without waiting for descriptors in packets that nobody has received. */
 void net_close_socket(struct closer *closer, int fd);
 
-/* Its next packet is tried again when descriptors in flight have arrived. */
+/* Has the connection's next packet tried again when descriptors in flight have arrived. */
 void net_wait_for_budget(struct net *net, struct connection *connection);
 
 /* ---- connection.c ------------------------------------------------------------------------------------------------ */

@@ -3,8 +3,8 @@
 /*
  * Sending, and the packets that wait to be sent.
  *
- * A packet is sent at once, straight from its maker's buffer, if none is before it and the socket and the budgets have
- * room. Otherwise it is copied, and its descriptors move with the copy. Our own descriptors are closed as soon as the
+ * A packet is sent at once, without copying it, if none waits before it and the socket and the budgets have room.
+ * Otherwise it is copied, and its descriptors move with the copy. Our own descriptors are closed as soon as the
  * kernel has its references; they stay counted until the client has received them, since the kernel counts them until
  * then.
  */
@@ -181,7 +181,7 @@ void connection_flush(struct connection *connection)
         connection_close(connection, LOG_LEVEL_DEBUG, "is served");
         return;
     }
-    /* before HELLO the clock that runs is the handshake's */
+    /* before HELLO the deadline is the handshake's */
     if (connection->established && !outbox_has_reply(connection) && !connection->finishing)
         (void)event_del(&connection->deadline_event);
     else if (connection->established && progress)
@@ -189,7 +189,7 @@ void connection_flush(struct connection *connection)
     connection_update_reading(connection);
 }
 
-/* A packet that is still its maker's. */
+/* A packet in the buffer of the function that made it. */
 struct outgoing {
     const void *payload;
     size_t size;

@@ -57,8 +57,9 @@ struct listing {
 struct request {
     struct op op; /* what the broker gives to done() */
     struct call call;
-    struct list link;                         /* in its client's list, while it is pending */
-    void (*release)(struct request *request); /* what the result holds, and secrets; NULL: nothing */
+    struct list link; /* in its client's list, while it is pending */
+    /* releases what the result holds, and wipes secrets; NULL: there is nothing */
+    void (*release)(struct request *request);
     union {
         struct {
             struct hello_args args;

@@ -44,6 +44,8 @@
 #define DESCRIPTOR_PressureEvent     memoryd__v1__pressure_event__descriptor
 #define DESCRIPTOR_PublishRequest    memoryd__v1__publish_request__descriptor
 #define DESCRIPTOR_ReleaseRequest    memoryd__v1__release_request__descriptor
+#define DESCRIPTOR_ReloadReply       memoryd__v1__reload_reply__descriptor
+#define DESCRIPTOR_ReloadRequest     memoryd__v1__reload_request__descriptor
 #define DESCRIPTOR_ReservationsReply memoryd__v1__reservations_reply__descriptor
 #define DESCRIPTOR_ReserveReply      memoryd__v1__reserve_reply__descriptor
 #define DESCRIPTOR_ReserveRequest    memoryd__v1__reserve_request__descriptor
@@ -60,8 +62,6 @@
 #define DESCRIPTOR_TokensReply       memoryd__v1__tokens_reply__descriptor
 #define DESCRIPTOR_UnreserveRequest  memoryd__v1__unreserve_request__descriptor
 #define DESCRIPTOR_UpgradeRequest    memoryd__v1__upgrade_request__descriptor
-#define DESCRIPTOR_ReloadRequest     memoryd__v1__reload_request__descriptor
-#define DESCRIPTOR_ReloadReply       memoryd__v1__reload_reply__descriptor
 
 static const struct schema_method methods[] = {
 #define X(id, NAME, name, Request, Reply, session, in, out, cost, repeat, grants) \

@@ -67,8 +67,9 @@ static void release_batch_end(struct release_batch *batch)
 /* The caller has the lock, here and below. */
 static void bin_empty(struct bin *bin, struct release_batch *batch)
 {
+    n_spares -= bin->n;
     while (bin->n > 0)
-        batch->buffers[batch->n++] = bin->spares[--bin->n], n_spares--;
+        batch->buffers[batch->n++] = bin->spares[--bin->n];
     batch->devices[batch->n_devices++] = bin->key.device;
     *bin = (struct bin){0};
 }
@@ -123,7 +124,7 @@ static struct memclient_buffer *bin_take(const struct key *key)
     return buffer;
 }
 
-/* Others need memory: for some time it requests one by one. */
+/* Memory is short: for some time chunks of this bin are requested one by one. */
 static void bin_back_off(const struct key *key)
 {
     struct bin *bin;
@@ -155,7 +156,7 @@ static unsigned bin_plan(const struct key *key)
         n = 2 * bin->batch < bin->most ? 2 * bin->batch : bin->most;
         if (n > SPARE_MOST - n_spares)
             n = SPARE_MOST - n_spares;
-        n += !n;
+        n = n ? n : 1;
     }
     pthread_mutex_unlock(&lock);
     release_batch_end(&batch);
@@ -218,7 +219,8 @@ bool spare_release_all(void)
 
 /* ---- allocating -------------------------------------------------------------------------------------------------- */
 
-/* The broker credits the last granule of a released chunk once it knows that the descriptor is closed. */
+/* Where memory is short it releases the spare chunks and tries again, for a while: the broker credits the last granule
+ * of a chunk only once it knows that the descriptor is closed. */
 int spare_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
                      const struct memclient_alloc_options *options, struct memclient_buffer **buffers)
 {

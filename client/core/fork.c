@@ -4,7 +4,7 @@
  *
  * All locks are taken around the fork, so that the child gets everything between two changes, whatever other threads
  * were doing. It closes its copies of the connections (their sessions are the parent's), forgets the threads that it
- * does not have, and goes one generation on: the next call opens a session of its own.
+ * does not have, and counts up the generation, so that the next call opens a session of its own.
  */
 #include <pthread.h>
 
@@ -12,8 +12,8 @@
 #include "core/hold_cache.h"
 #include "core/map.h"
 #include "core/pages.h"
-#include "core/token_cache.h"
 #include "core/span.h"
+#include "core/token_cache.h"
 
 static void fork_prepare(void)
 {
@@ -53,7 +53,7 @@ static void fork_inherit(struct memclient *ctx, struct channel *channel)
     ctx->inherited = channel;
 }
 
-/* With the locks still held: takes the mappings that the child did not get out of its index. */
+/* With the locks still held: takes the mappings whose pages the child did not get out of its index. */
 static struct mapping *fork_forget_uncopied(void)
 {
     struct mapping *taken = NULL;
@@ -67,7 +67,7 @@ static struct mapping *fork_forget_uncopied(void)
         m->taken = taken;
         taken = m;
     }
-    /* where that left a gap in a reservation it is reserved again; pages that others show as well are there */
+    /* a gap that they leave in a reservation is reserved again; a page that another mapping shows as well is there */
     for (struct mapping *m = taken; m; m = m->taken) {
         struct sweep sweep;
         struct span span;

@@ -153,8 +153,8 @@ static void *map_descriptor(int fd, const struct map_request *request, const str
 }
 
 /*
- * mremap() of size 0 duplicates a shared mapping, from that page of the file on, with any length. It goes to wherever
- * the kernel likes first, so that a refusal, as for huge pages and in valgrind, loses nothing.
+ * mremap() of size 0 duplicates a shared mapping, from that page of the file on, with any length. The copy goes
+ * where the kernel likes, so that a refusal, as for huge pages and in valgrind, loses nothing.
  */
 static void *map_duplicate(const struct mapping *m, const struct map_request *request)
 {
@@ -236,8 +236,9 @@ static struct map_request map_request_part(const struct map_request *request, ui
 }
 
 /*
- * With both locks: has pages that are there allow the requested access as well. Those of a descriptor for reading are
- * replaced by those of one for writing, mapped elsewhere first, so that a refusal costs the other mappings nothing.
+ * With both locks. Makes pages that are mapped already allow the requested access as well. Where they are mapped by a
+ * descriptor for reading they are replaced: the pages are mapped elsewhere by one for writing and then moved there, so
+ * that a refusal costs the other mappings nothing.
  */
 static int map_raise_pages(struct memclient_buffer *buf, const struct map_source *from,
                            const struct map_request *request, const struct span *span)
@@ -265,7 +266,7 @@ static int map_raise_pages(struct memclient_buffer *buf, const struct map_source
     return 0;
 }
 
-/* With both locks: makes the pages from `start` to `end` again what the mappings in the index say. */
+/* With both locks. Undoes map_spans(): the pages from `start` to `end` become what the index says of them. */
 static void map_take_back(uint64_t start, uint64_t end)
 {
     struct sweep sweep;
@@ -311,7 +312,7 @@ static int map_spans(struct memclient_buffer *buf, const struct map_source *from
     return 0;
 }
 
-/* With both locks: notes, for all mappings that show them, whether the pages are by a descriptor for writing now. */
+/* With both locks. Notes in all mappings of these pages whether they are mapped by a descriptor for writing now. */
 static void map_note_writers(struct mapping *mapping)
 {
     for (struct mapping *m = space_overlapping(&process_space, mapping->start, mapping->size); m;

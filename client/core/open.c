@@ -20,7 +20,7 @@
 #include "core/context.h"
 #include "core/map.h"
 
-/* Closing waits no longer than that for the broker. */
+/* Closing waits so long for the broker, and no longer. */
 #define GOODBYE_MS 1000
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */

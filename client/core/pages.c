@@ -35,9 +35,9 @@ int map_reserve_pages(uint64_t start, uint64_t size, int flags)
 }
 
 /*
- * Mapping a part of a mapping cuts it in three, and may so leave the process with one more than the kernel's limit.
- * mmap() is then refused even over what is there, and nothing could be unmapped in a reservation any more. So while
- * there are reservations a spare mapping is kept, to be given up at that moment. It is shared, so that the kernel never
+ * Reserving a part of a mapping again splits the mapping, and so may need more mappings than the kernel allows
+ * (vm.max_map_count). It refuses mmap() then, and nothing could be unmapped in a reservation any more. So while there
+ * are reservations a spare mapping is kept, which is given up at that moment. It is shared, so that the kernel never
  * merges it with another.
  */
 static void *spare;
@@ -57,7 +57,7 @@ static void pages_drop_spare(void)
 }
 
 /* Reserves pages again, whatever is mapped there. */
-static int map_withdraw_pages(uint64_t start, uint64_t size)
+static int pages_reserve_again(uint64_t start, uint64_t size)
 {
     int r = map_reserve_pages(start, size, MAP_FIXED);
 
@@ -92,7 +92,7 @@ int map_take_pages(uint64_t start, uint64_t size)
         uint64_t end = in ? next.start + next.size : next.start;
         uint64_t part = size < end - start ? size : end - start;
 
-        r = in ? map_withdraw_pages(start, part) : munmap((void *)(uintptr_t)start, (size_t)part);
+        r = in ? pages_reserve_again(start, part) : munmap((void *)(uintptr_t)start, (size_t)part);
         start += part;
         size -= part;
     }

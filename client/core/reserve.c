@@ -3,11 +3,12 @@
  * Reservations: ranges of the arena, which the broker gives to one session of the whole host, and private ranges of
  * this process, of which the broker knows nothing. The rest of the library treats both alike.
  *
- * Each range of the arena takes one request. Large chunks are not leased to be cut up here: only the broker knows when
- * the home of the last buffer in a range is gone, so what was cut could not be used again; a request for an address in
- * the rest of the chunk would be refused; and limits would count what nobody asked for. All that would save one round
- * trip for a range, whose memory costs more: binding and writing one fresh MiB of nbla's took fifty times as long. A
- * facade with many small ranges may reserve several at once, as nbla does (client/nbla/lease.h).
+ * Each range of the arena takes one request. The library does not reserve large chunks and cut ranges from them: only
+ * the broker knows when the home of the last buffer in a range is gone, so the library could not use a part again; a
+ * request for an address in the rest of the chunk would be refused; and limits would count what nobody asked for. It
+ * would save one round trip for a range, whose memory costs more: in the nbla facade, binding and writing one fresh MiB
+ * took fifty times as long. A facade with many small ranges may reserve several at once, as nbla does
+ * (client/nbla/lease.h).
  *
  * A private range lies in the arena on request only, even where the arena is free, since this process cannot map homes
  * in it while it lasts. It has its use: memory that another process has placed there is mapped at the same address.
@@ -104,7 +105,7 @@ static struct range reservation_arena_of(struct memclient *ctx)
     return arena;
 }
 
-/* Unmaps what surrounds the aligned part. */
+/* Unmaps what surrounds the aligned part, and returns where that begins. */
 static uint64_t reservation_trim(uint64_t at, uint64_t room, uint64_t size, uint64_t alignment)
 {
     uint64_t start = align_up(at, alignment);
@@ -116,7 +117,8 @@ static uint64_t reservation_trim(uint64_t at, uint64_t room, uint64_t size, uint
     return start;
 }
 
-/* Maps a range where the kernel likes; if it likes the arena, right below that, or after it. 0 = there is none. */
+/* Maps a range outside of the arena: where the kernel puts it, or else right below the arena, or behind it. 0: there is
+ * no such range. */
 static uint64_t reservation_take_anywhere(uint64_t size, uint64_t alignment, struct range arena)
 {
     uint64_t room = size + (alignment - page_size());

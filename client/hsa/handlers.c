@@ -25,7 +25,7 @@ struct handler {
     struct list link;
     struct watch watch; /* without a signal it is called once, immediately */
     hsa_amd_signal_handler function;
-    void (*plain)(void *arg); /* or this one */
+    void (*plain)(void *arg); /* called instead of `function`, once */
     void *arg;
 };
 
@@ -197,7 +197,7 @@ static hsa_status_t handler_add(struct handler *handler)
     return HSA_STATUS_SUCCESS;
 }
 
-/* The monitor's own thread stops it, from inside a handler, which must stay until it returns. */
+/* Stops the monitor from its own thread: inside a handler, which must stay until it returns. */
 static void monitor_stop_self(struct monitor *m)
 {
     struct list others = LIST_INIT(others);

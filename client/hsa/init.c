@@ -139,8 +139,8 @@ static hsa_status_t init_start(void)
     return HSA_STATUS_SUCCESS;
 }
 
-/* Needs `starting`, and the count must be 0. A handler may be about to enter, so the thread is stopped first; threads
- * that were inside may have added another handler meanwhile. */
+/* Needs `starting`, and the count must be 0. A handler may be about to enter the runtime, so their thread is stopped
+ * first. It is stopped again when all have left, since those that were inside may have added a handler meanwhile. */
 static void init_stop(void)
 {
     handlers_stop();

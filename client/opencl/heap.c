@@ -204,7 +204,7 @@ static void provider_finalize(void *provider)
     free(cache);
 }
 
-/* On failure it releases what was freed, which may be enough or in the way, and tries once more. */
+/* On failure it empties the cache, which may hold the memory or the addresses that are missing, and tries once more. */
 static umf_result_t provider_alloc(void *provider, size_t size, size_t alignment, void **ptr)
 {
     struct slab_cache *cache = provider;
@@ -282,7 +282,7 @@ static const umf_memory_provider_ops_t provider_ops = {
 
 /* ---- making one -------------------------------------------------------------------------------------------------- */
 
-/* Differs from that of any other heap: a pid alone does not, where there are several namespaces of pids. */
+/* Makes a prefix that no other heap has. A pid alone is not enough where there are several pid namespaces. */
 static int heap_name_prefix(const struct memclient_svm_options *options, char name[MEMCLIENT_NAME_SIZE])
 {
     struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;

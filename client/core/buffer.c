@@ -425,9 +425,11 @@ int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadli
         return 0;
     r = buffer_export(buf, writable ? MEMCLIENT_READ | MEMCLIENT_WRITE : MEMCLIENT_READ, deadline, &fd);
     if (r && writable && fail_status() == STATUS_PUBLISHED) {
-        buffer_set_published(buf, 0);
         writable = false;
         r = buffer_export(buf, MEMCLIENT_READ, deadline, &fd);
+        /* without this seal, writable mappings that were made before may be left */
+        if (!r)
+            buffer_set_published(buf, fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE ? 0 : MEMCLIENT_BUFFER_FUTURE_ONLY);
     }
     if (!r)
         buffer_take_fd(buf, fd, writable);

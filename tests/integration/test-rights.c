@@ -371,6 +371,50 @@ static void a_handle_learns_that_somebody_published_the_buffer(void **state)
     broker_finish(broker);
 }
 
+/* A context keeps the descriptors of the buffers that it mapped last. */
+#define OTHERS 64
+
+static void map_others(struct memclient *ctx, struct memclient_buffer *others[static OTHERS])
+{
+    void *p;
+
+    for (unsigned i = 0; i < OTHERS; i++) {
+        assert_done(memclient_alloc(ctx, 1, NULL, &others[i]));
+        assert_done(memclient_map(others[i], NULL, &p));
+    }
+}
+
+/* The flags say that somebody may still write, also if the handle learns it from a refusal. */
+static void a_handle_learns_that_it_was_for_the_future(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker), *third = broker_connect(broker);
+    const unsigned both = MEMCLIENT_BUFFER_PUBLISHED | MEMCLIENT_BUFFER_FUTURE_ONLY;
+    struct memclient_buffer *buf = publishable(ctx, MIB), *mapped, *unmapped, *others[OTHERS];
+    struct memclient_token token = share(buf, 0);
+    void *p;
+
+    /* the one has a descriptor that is open for writing, the other has none and asks for one */
+    assert_done(memclient_open_token(other, &token, 0, &mapped));
+    assert_done(memclient_map(mapped, NULL, &p));
+    assert_done(memclient_open_token(third, &token, 0, &unmapped));
+    map_others(third, others);
+    assert_done(memclient_publish(buf, MEMCLIENT_PUBLISH_FUTURE_ONLY));
+    assert_done(memclient_unmap(other, p, 0));
+    assert_done(memclient_map(mapped, NULL, &p));
+    assert_int_equal(memclient_buffer_flags(mapped) & both, both);
+    assert_done(memclient_map(unmapped, NULL, &p));
+    assert_int_equal(memclient_buffer_flags(unmapped) & both, both);
+    memclient_buffer_unref_many(OTHERS, others);
+    memclient_buffer_unref(mapped);
+    memclient_buffer_unref(unmapped);
+    memclient_buffer_unref(buf);
+    memclient_close(third);
+    memclient_close(other);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 /* ---- discard ----------------------------------------------------------------------------------------------------- */
 
 static void discarded_bytes_read_as_zeros_and_stay_charged(void **state)
@@ -420,6 +464,7 @@ int main(void)
         at_broker(I2_a_published_buffer_is_written_by_nobody),
         at_broker(somebody_elses_writable_mapping_forbids_publishing),
         at_broker(a_handle_learns_that_somebody_published_the_buffer),
+        at_broker(a_handle_learns_that_it_was_for_the_future),
         at_broker(publishing_for_the_future_leaves_mappings_that_exist),
         at_broker(discarded_bytes_read_as_zeros_and_stay_charged),
     };

@@ -49,9 +49,9 @@ static unsigned kept_fds_max(void)
 {
     struct rlimit limit;
 
-    return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur / 4 > CONTEXT_KEPT_FDS_MAX
-               ? CONTEXT_KEPT_FDS_MAX
-               : (unsigned)(limit.rlim_cur / 4);
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur / 4 > CONTEXT_KEPT_FDS_MAX)
+        return CONTEXT_KEPT_FDS_MAX;
+    return (unsigned)(limit.rlim_cur / 4);
 }
 
 void buffer_keep_fd(struct memclient_buffer *buf)
@@ -201,12 +201,13 @@ int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable
         pthread_mutex_lock(&ctx->lock);
         for (unsigned i = 0; i < opened->n; i++) {
             struct rpc_opened_item *item = &opened->items[i];
-            bool writable =
-                (item->rights & MEMCLIENT_WRITE) && !(item->flags & MEMCLIENT_BUFFER_PUBLISHED) && writable_fds;
+            uint32_t changes = opened->changes[item->id % HOLD_CACHE_CHANGES];
+            bool may_write = (item->rights & MEMCLIENT_WRITE) && !(item->flags & MEMCLIENT_BUFFER_PUBLISHED);
 
-            bufs[i] = item->status ? NULL
-                                   : buffer_adopt_one(ctx, opened->channel->generation, item, writable,
-                                                      opened->changes[item->id % HOLD_CACHE_CHANGES], &spares[i]);
+            bufs[i] = NULL;
+            if (!item->status)
+                bufs[i] = buffer_adopt_one(ctx, opened->channel->generation, item, may_write && writable_fds, changes,
+                                           &spares[i]);
         }
         pthread_mutex_unlock(&ctx->lock);
     }

@@ -378,8 +378,9 @@ static int map_try(struct memclient_buffer *buf, const struct map_request *reque
         r = map_at(buf, &from, request, &target, mapping);
         if (r == -EADDRINUSE && request->flags & MEMCLIENT_MAP_ANYWHERE) {
             target = (struct target){0};
-            r = map_find_source(buf, request, &target, writable, &from) ? map_at(buf, &from, request, &target, mapping)
-                                                                        : MAP_NEEDS_FD;
+            r = MAP_NEEDS_FD;
+            if (map_find_source(buf, request, &target, writable, &from))
+                r = map_at(buf, &from, request, &target, mapping);
         }
     }
     pthread_mutex_unlock(&buf->ctx->lock);

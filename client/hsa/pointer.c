@@ -249,8 +249,8 @@ bool pointer_allows_copy(const void *to, const void *from, size_t size)
     if (!size)
         return true;
     address_map_lock_read();
-    allowed =
-        pointer_allows(from, size, HSA_ACCESS_PERMISSION_RO) && pointer_allows(to, size, HSA_ACCESS_PERMISSION_WO);
+    allowed = pointer_allows(from, size, HSA_ACCESS_PERMISSION_RO);
+    allowed = allowed && pointer_allows(to, size, HSA_ACCESS_PERMISSION_WO);
     address_map_unlock();
     return allowed;
 }

@@ -35,14 +35,16 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
     sigset_t none;
     int r;
 
-    *keeper = (struct keeper){.store = STORE_NULL,
-                              .signal_fd = -1,
-                              .low_fd = -1,
-                              .socket = -1,
-                              .most = most,
-                              .tick_ms = TICK_MS,
-                              .unresponsive_max_ms = UNRESPONSIVE_MS,
-                              .preflight = {.output = -1}};
+    *keeper = (struct keeper){
+        .store = STORE_NULL,
+        .signal_fd = -1,
+        .low_fd = -1,
+        .socket = -1,
+        .most = most,
+        .tick_ms = TICK_MS,
+        .unresponsive_max_ms = UNRESPONSIVE_MS,
+        .preflight = {.output = -1},
+    };
     /* opened before anything is held, so that their numbers are low; keeper_prepare() names the signals */
     (void)sigemptyset(&none);
     keeper->signal_fd = signalfd(-1, &none, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -57,10 +57,11 @@ static int refuse_slice(struct commit *commit, const struct slice *slice, int se
 {
     int r = seen > 0 ? slice_ask_available(commit, slice) : slice_misplaced(commit, slice, seen);
 
-    return r ? r
-             : refuse(&commit->problem, STATUS_BUSY,
-                      "the kernel moves no pages that somebody else has mapped or uses right now; unmap them there "
-                      "and try again");
+    if (r)
+        return r;
+    return refuse(&commit->problem, STATUS_BUSY,
+                  "the kernel moves no pages that somebody else has mapped or uses right now; unmap them there "
+                  "and try again");
 }
 
 /* Moves slice by slice. *ret_reached gets the end of what may have been moved. */

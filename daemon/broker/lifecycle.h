@@ -29,26 +29,26 @@
 struct broker;
 struct timer;
 
-/* A hold, name or token has gone: the buffer ends if that was the last, else the charge moves to whoever keeps it. The
- * buffer may be freed afterwards. */
+/* A hold, name or token has gone: the buffer ends if that was the last, else the charge moves to a user who keeps it.
+ * The buffer may be freed afterwards. */
 void lifecycle_claim_gone(struct broker *broker, struct buffer *buffer);
-/* Drops whatever keeps it: names, tokens and holds. Then as above. */
+/* Drops all that keeps the buffer: names, holds and tokens. Then it is unreferenced, and ends as above. */
 void lifecycle_destroy(struct broker *broker, struct buffer *buffer);
 /* May it be imported again by a descriptor? 0; BUSY while it has many tokens, which must not become valid again. */
 int lifecycle_may_revive(struct broker *broker, struct buffer *buffer, struct problem *problem);
 /* It was imported, and is held now. */
 void lifecycle_revived(struct broker *broker, struct buffer *buffer);
-/* Ends one that was never LIVE. A worker closes T if that is slow. */
+/* Ends a buffer that was never LIVE. A worker closes T if that is slow. */
 void lifecycle_abort(struct broker *broker, struct buffer *buffer);
 
-/* Drops tokens and turns, before the buffer is freed in whatever state it is. */
+/* Drops the tokens and stops the timer of a buffer that is about to be freed in whatever state. */
 void lifecycle_abandon(struct broker *broker, struct buffer *buffer);
 
 /* T stays open until it is unpinned; the buffer may end meanwhile. */
 void lifecycle_pin(struct buffer *buffer);
 void lifecycle_unpin(struct broker *broker, struct buffer *buffer);
 
-/* For one that another broker left: goes on with its end, or begins it. The buffer may be freed afterwards. */
+/* For a buffer that another broker left: goes on with its end, or begins it. The buffer may be freed afterwards. */
 void lifecycle_restore(struct broker *broker, struct buffer *buffer);
 /* Events may have been lost: soon probes all buffers that end, in slices. */
 void lifecycle_rescan(struct broker *broker);

@@ -32,19 +32,19 @@ void stocking_stop(struct broker *broker);
 /* Puts what another broker had in stock into bins again. */
 void stocking_restore(struct broker *broker);
 
-/* Adds as many as there are of what is asked for, if that is of one size, and takes note of the demand. Outcomes of
- * batch_add_stock(). */
+/* Adds buffers in stock to the batch, as many of the requested ones as there are, if all have one size. Takes note of
+ * the demand. Outcomes of batch_add_stock(). */
 int stocking_take(struct batch *batch, struct pool *pool, const struct alloc_spec *spec,
                   const struct buffer_owner *owner, struct problem *problem);
-/* Puts back one that was not needed after all. */
+/* Puts a buffer back that was taken from stock and is not needed after all. */
 void stocking_put(struct broker *broker, struct buffer *buffer, int fd);
 
 /* Bytes of this pool's stock that can be taken now. The rest is being made. */
 uint64_t stocking_ready(const struct broker *broker, const struct pool *pool);
 
-/* So many bytes found no room in this pool: gives back stock that is in the way, that on this node first. */
+/* Gives back stock, on this node first, since so many bytes found no room in this pool. */
 void stocking_shrink(struct broker *broker, const struct pool *pool, uint32_t node, uint64_t bytes);
-/* The machine has no memory for what the pools have room for: gives back all stock. False if there is none. */
+/* Gives back all stock, since the machine has less memory than the pools have room. False if there is none. */
 bool stocking_drain(struct broker *broker);
-/* A pool fills up: looks at its stock soon. */
+/* Has all bins looked at soon, since a pool fills up. */
 void stocking_look(struct broker *broker);

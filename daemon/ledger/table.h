@@ -60,7 +60,7 @@ struct table {
     uint32_t *extents;      /* of the ledger */
     char **objects;         /* one array for each extent */
     uint64_t n_slots;       /* ever used */
-    uint64_t free;          /* 1 + the first free slot of them; 0 = none */
+    uint64_t free;          /* 1 + the first slot of the chain of free ones; 0 = none */
     uint64_t count;         /* records that are not free */
     uint64_t n_quarantined; /* besides */
     struct object_tree tree;
@@ -78,8 +78,8 @@ void table_deinit(struct table *table);
 /* What a later broker makes of a record. */
 enum table_verdict {
     TABLE_KEEP,
-    TABLE_DROP,       /* it is over */
-    TABLE_QUARANTINE, /* it is not sound */
+    TABLE_DROP,       /* not needed any more */
+    TABLE_QUARANTINE, /* damaged */
 };
 
 /* Judges a record that is sound as far as a table can tell; its object is zeroed but for the pointer. Says in a few
@@ -88,7 +88,7 @@ typedef enum table_verdict table_recover_fn(void *userdata, void *object, const 
 
 /*
  * Takes over the records of an adopted ledger, after table_init(). INTENT ones are dropped, unless the table keeps
- * them. `fn` judges each of the others once, which is in the index by then; NULL = all are kept. 0 or a negative errno.
+ * them. Each of the others is entered into the index, and then judged by `fn`; NULL keeps all. 0 or a negative errno.
  */
 int table_recover(struct table *table, table_recover_fn *fn, void *userdata);
 /* The next record in quarantine, from slot *cursor on, which is then behind it; NULL: that was the last. */
@@ -125,8 +125,8 @@ static inline uint64_t table_count(const struct table *table)
     return table->count;
 }
 
-/* Whoever changes what an object costs says so before and after; only after where there was none, and only before where
- * there will be none. */
+/* Must be called around each change of what an object costs: for a new object only after, for one that goes only
+ * before. */
 static inline void audit_before(const struct table *table, const void *object)
 {
     if (table->audit)

@@ -2,7 +2,7 @@
 /*
  * A few file descriptors with one owner, which came with a packet or go with one.
  *
- * Whoever has the set owns its descriptors. A handler steals those that it wants, and the others are closed with the
+ * The owner of the set owns its descriptors. A handler steals those that it wants, and the others are closed with the
  * set, so no path leaks a descriptor of a peer or closes one twice. The storage is inline: a set needs no allocation,
  * can be embedded, and 64 descriptors cost as little as none.
  *

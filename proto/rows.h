@@ -15,7 +15,7 @@
  *     COUNT, name                       the number of elements of arrays that name it; a message has one for each array
  *     NUMBERS, name, type, max, count   an array of numbers
  *
- * Whoever expands a table defines what each form becomes:
+ * The code that expands a table defines what each form becomes:
  *
  *     #define PACK(form, ...) PACK_##form(__VA_ARGS__)
  *     #define PACK_NUMBER(name, type) message->name = row->name;

@@ -29,7 +29,7 @@ struct mapping {
     struct interval range; /* of start and size, as the index has it */
     uint64_t start;
     uint64_t size;
-    struct memclient_buffer *buffer; /* whoever inserts counts the reference */
+    struct memclient_buffer *buffer; /* counted by the caller of space_insert() */
     uint64_t offset;                 /* in the buffer, of `start` */
     unsigned access;                 /* MEMCLIENT_READ, with WRITE, or MEMCLIENT_NO_ACCESS */
     unsigned former;                 /* the same, while a change may have to be taken back */
@@ -39,7 +39,7 @@ struct mapping {
     bool dont_copy;                  /* not for children */
     bool own_in_child;               /* children get a copy of their own */
     bool is_copy;                    /* such a copy: not all of it is the buffer's pages */
-    struct list in_buffer;           /* among the buffer's mappings; linked by whoever inserts */
+    struct list in_buffer;           /* among the buffer's mappings; linked by the caller of space_insert() */
     struct mapping *taken;           /* the next one of a change, or of those to be dropped */
 };
 

@@ -99,7 +99,7 @@ bool journal_take_back(struct journal *journal)
             return false;
         memcpy(journal->ledger + entry.offset, end - entry_size(size) + sizeof(entry), size);
         used -= entry_size(size);
-        /* whoever is killed here goes on from here */
+        /* a broker that is killed here is followed by one that goes on from here */
         atomic_store_explicit(journal->used, used, memory_order_release);
     }
     return true;

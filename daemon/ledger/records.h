@@ -32,7 +32,7 @@ enum record_kind {
     RECORD_KINDS
 };
 
-/* The commit word: whoever reads LIVE reads everything that was written before. */
+/* The commit word: a reader that sees LIVE sees everything that was written before. */
 enum record_state {
     RECORD_FREE,
     RECORD_INTENT, /* being made; dropped if the broker dies */

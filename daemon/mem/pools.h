@@ -21,7 +21,7 @@ struct pools {
     struct pool **retired;
     uint32_t n_retired;
     uint32_t n_pools;   /* the others */
-    bool pages_by_size; /* of whoever does not name any */
+    bool pages_by_size; /* for a caller that names none */
     uint64_t refreshed; /* when it was last asked how many huge pages there may be */
     struct pool pools[];
 };

@@ -249,10 +249,9 @@ void token_write(const struct token *token, uint8_t wire[static MEMORYD_TOKEN_SI
 static int refuse_ended(struct problem *problem, int status)
 {
     if (status == STATUS_TOKEN_REVOKED)
-        return refuse(problem, status, "this token was revoked; ask whoever made it for another");
+        return refuse(problem, status, "this token was revoked; ask its maker for another");
     return refuse(problem, status,
-                  "this token was used as often as it may be, or its time is over; "
-                  "ask whoever made it for another");
+                  "this token was used as often as it may be, or its time is over; ask its maker for another");
 }
 
 int tokens_identify(const struct tokens *tokens, const uint8_t wire[static MEMORYD_TOKEN_SIZE], struct token **ret,

@@ -26,7 +26,7 @@
 #define IDLE_NS NSEC_PER_SEC
 /* How long closers_free() waits for a close that hangs. */
 #define PATIENCE_NS NSEC_PER_SEC
-/* A long slice: whoever wakes up runs before it. */
+/* A long slice: a thread that wakes up runs before it. */
 #define SLICE_NS UINT64_C(20000000)
 /* A thread only calls close(). */
 #define STACK_SIZE (256u << 10)

@@ -45,9 +45,9 @@ struct rpc {
     struct broker *broker;
     const struct rpc_transport *transport;
     const char *version; /* of the program */
-    const char *config;  /* path of the configuration, or ""; whoever reads another one sets it */
+    const char *config;  /* path of the configuration, or ""; set anew when another one is read */
     bool config_stale;   /* as in StatusReply */
-    pid_t keeper_pid;    /* set by whoever has a keeper */
+    pid_t keeper_pid;    /* set where there is a keeper; else 0 */
     uint64_t requests;
     uint64_t refused;
     struct arena arena;   /* the message being served */

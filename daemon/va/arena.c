@@ -102,7 +102,7 @@ static struct arena_extent *next_gap(struct arena_extent *extent, uint64_t size)
         extent = RB_PARENT(extent, link);
         if (!extent)
             return NULL;
-        /* whoever comes from its right has seen it */
+        /* the search that comes from its right has seen it */
         if (RB_LEFT(extent, link) == child)
             found = extent->gap >= size ? extent : lowest_gap(RB_RIGHT(extent, link), size);
     }

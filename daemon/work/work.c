@@ -26,7 +26,7 @@
 #include "log/log.h"
 #include "sys/schedule.h"
 
-/* At work: longer than anybody else's, so that whoever wakes up runs before a worker. */
+/* At work: longer than any other thread's, so that a thread that wakes up runs before a worker. */
 #define SLICE_NS UINT64_C(20000000)
 /*
  * Without a job: as short as possible. A killed thread has to run once more to die, and the process ends, and another

@@ -268,7 +268,7 @@ int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
         bool before = m->dont_copy;
 
         m->dont_copy = true;
-        if (map_withhold_pages(m->start, m->size) < 0) {
+        if (pages_dontfork(m->start, m->size) < 0) {
             m->dont_copy = before;
             r = fail_errno("MADV_DONTFORK");
             break;
@@ -286,7 +286,7 @@ static void change_lower_pages(const struct mapping *m, const struct span *span)
     if (span_level(span->access) < span_level(m->access))
         (void)mprotect((void *)(uintptr_t)span->start, (size_t)span->size, map_prot(span->access));
     if (!span->for_children && !m->dont_copy)
-        (void)map_withhold_pages(span->start, span->size);
+        (void)pages_dontfork(span->start, span->size);
 }
 
 /*
@@ -305,7 +305,7 @@ static int change_remove(struct mapping *m)
     while (!r && sweep_next(&sweep, &span)) {
         if (span.mapped)
             change_lower_pages(m, &span);
-        else if (map_take_pages(span.start, span.size) < 0 && !is_begun)
+        else if (pages_unmap(span.start, span.size) < 0 && !is_begun)
             r = fail_errno("unmapping");
         is_begun = true;
     }
@@ -372,7 +372,7 @@ void map_drop_context(struct memclient *ctx)
         struct memclient_reservation *res = container_of(link, struct memclient_reservation, in_context);
 
         (void)range_index_remove(&process_space.reserved, res->start);
-        map_give_up_pages(res->start, res->size);
+        pages_unreserve(res->start, res->size);
     }
     pthread_mutex_unlock(&ctx->lock);
     space_unlock();

@@ -75,7 +75,7 @@ static struct mapping *fork_forget_uncopied(void)
         sweep_begin(&sweep, &process_space, m->start, m->size);
         while (sweep_next(&sweep, &span))
             if (!span.mapped)
-                (void)map_take_pages(span.start, span.size);
+                (void)pages_unmap(span.start, span.size);
     }
     return taken;
 }

@@ -300,7 +300,7 @@ static void hold_cache_withhold(struct memclient_buffer *buf)
         if (m->dont_copy)
             continue;
         m->dont_copy = true;
-        if (map_withhold_pages(m->start, m->size) < 0)
+        if (pages_dontfork(m->start, m->size) < 0)
             m->dont_copy = false;
         else
             buf->cached.withheld = true;

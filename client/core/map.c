@@ -177,7 +177,7 @@ static void *map_move_to(void *from, uint64_t length, const struct target *targe
 
     if (!to)
         return from;
-    if (target->flags & MAP_FIXED_NOREPLACE && map_reserve_pages(target->address, length, MAP_FIXED_NOREPLACE) < 0) {
+    if (target->flags & MAP_FIXED_NOREPLACE && pages_reserve(target->address, length, MAP_FIXED_NOREPLACE) < 0) {
         errno = EEXIST;
         to = MAP_FAILED;
     } else {
@@ -218,7 +218,7 @@ static int map_pages(struct memclient_buffer *buf, const struct map_source *from
     r = map_errno(buf, target);
     /* some kernels unmap what is there before they refuse */
     if (target->flags & MAP_FIXED)
-        (void)map_reserve_pages(target->address, request->length, MAP_FIXED_NOREPLACE);
+        (void)pages_reserve(target->address, request->length, MAP_FIXED_NOREPLACE);
     if (r != -EPERM || from->fd < 0 || !from->writable)
         return r;
     /* while publishing tries to seal the file the kernel refuses already, but shows no seal yet */
@@ -275,7 +275,7 @@ static void map_take_back(uint64_t start, uint64_t end)
     sweep_begin(&sweep, &process_space, start, end - start);
     while (sweep_next(&sweep, &span)) {
         if (!span.mapped)
-            (void)map_take_pages(span.start, span.size);
+            (void)pages_unmap(span.start, span.size);
         else
             (void)mprotect((void *)(uintptr_t)span.start, (size_t)span.size, map_prot(span.access));
     }

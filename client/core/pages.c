@@ -17,15 +17,15 @@ int map_prot(unsigned access)
 }
 
 /* The kernel never counts inaccessible pages as committed, whatever its overcommit policy is. */
-void *map_inaccessible(uint64_t start, uint64_t size, int flags)
+void *pages_map_inaccessible(uint64_t start, uint64_t size, int flags)
 {
     return mmap((void *)(uintptr_t)start, (size_t)size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags,
                 -1, 0);
 }
 
-int map_reserve_pages(uint64_t start, uint64_t size, int flags)
+int pages_reserve(uint64_t start, uint64_t size, int flags)
 {
-    void *at = map_inaccessible(start, size, flags);
+    void *at = pages_map_inaccessible(start, size, flags);
 
     if (at != MAP_FAILED && (uintptr_t)at != start) {
         munmap(at, (size_t)size);
@@ -42,7 +42,7 @@ int map_reserve_pages(uint64_t start, uint64_t size, int flags)
  */
 static void *spare;
 
-void map_keep_spare(void)
+void pages_keep_spare(void)
 {
     void *at = spare ? spare : mmap(NULL, page_size(), PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -59,17 +59,17 @@ static void pages_drop_spare(void)
 /* Reserves pages again, whatever is mapped there. */
 static int pages_reserve_again(uint64_t start, uint64_t size)
 {
-    int r = map_reserve_pages(start, size, MAP_FIXED);
+    int r = pages_reserve(start, size, MAP_FIXED);
 
     if (r < 0 && spare) {
         pages_drop_spare();
-        r = map_reserve_pages(start, size, MAP_FIXED);
+        r = pages_reserve(start, size, MAP_FIXED);
     }
-    map_keep_spare();
+    pages_keep_spare();
     return r;
 }
 
-void map_give_up_pages(uint64_t start, uint64_t size)
+void pages_unreserve(uint64_t start, uint64_t size)
 {
     struct sweep sweep;
     struct span span;
@@ -82,7 +82,7 @@ void map_give_up_pages(uint64_t start, uint64_t size)
         pages_drop_spare();
 }
 
-int map_take_pages(uint64_t start, uint64_t size)
+int pages_unmap(uint64_t start, uint64_t size)
 {
     int r = 0;
 
@@ -99,7 +99,7 @@ int map_take_pages(uint64_t start, uint64_t size)
     return r;
 }
 
-int map_withhold_pages(uint64_t start, uint64_t size)
+int pages_dontfork(uint64_t start, uint64_t size)
 {
     struct sweep sweep;
     struct span span;

@@ -15,14 +15,14 @@
 int map_prot(unsigned access);
 
 /* mmap() of inaccessible pages, at the address or, without MAP_FIXED, where the kernel likes. */
-void *map_inaccessible(uint64_t start, uint64_t size, int flags);
+void *pages_map_inaccessible(uint64_t start, uint64_t size, int flags);
 /* The same with MAP_FIXED or MAP_FIXED_NOREPLACE. -1 and errno, or 0. */
-int map_reserve_pages(uint64_t start, uint64_t size, int flags);
+int pages_reserve(uint64_t start, uint64_t size, int flags);
 /* There are reservations from now on, whose pages can be unmapped even at the kernel's limit of mappings. */
-void map_keep_spare(void);
+void pages_keep_spare(void);
 /* Unmaps the pages of a reservation, except where something is mapped in it. */
-void map_give_up_pages(uint64_t start, uint64_t size);
+void pages_unreserve(uint64_t start, uint64_t size);
 /* Unmaps pages that no mapping shows any more; those in a reservation are reserved again. */
-int map_take_pages(uint64_t start, uint64_t size);
+int pages_unmap(uint64_t start, uint64_t size);
 /* Withholds from children the pages that no mapping for children shows. -1 and errno, or 0. */
-int map_withhold_pages(uint64_t start, uint64_t size);
+int pages_dontfork(uint64_t start, uint64_t size);

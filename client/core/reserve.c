@@ -29,13 +29,13 @@ static int reservation_enter(struct memclient_reservation *res, int flags)
 
     space_lock();
     r = range_index_insert(&process_space.reserved, res->start, res->size, res);
-    if (!r && (!space_is_free(&process_space, res->start, res->size) ||
-               map_reserve_pages(res->start, res->size, flags) < 0)) {
+    if (!r &&
+        (!space_is_free(&process_space, res->start, res->size) || pages_reserve(res->start, res->size, flags) < 0)) {
         (void)range_index_remove(&process_space.reserved, res->start);
         r = -EEXIST;
     }
     if (!r)
-        map_keep_spare();
+        pages_keep_spare();
     space_unlock();
     if (r == -EEXIST)
         return fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already", ULL(res->start),
@@ -126,7 +126,7 @@ static uint64_t reservation_take_anywhere(uint64_t size, uint64_t alignment, str
     const uint64_t hints[] = {0, below, range_end(arena)};
 
     for (unsigned i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
-        void *at = map_inaccessible(hints[i], room, 0);
+        void *at = pages_map_inaccessible(hints[i], room, 0);
 
         if (at == MAP_FAILED)
             return 0;
@@ -207,7 +207,7 @@ int map_release(struct memclient_reservation *res)
     /* map_drop_context() may have released it already: then it is in no list */
     if (list_is_linked(&res->in_context)) {
         (void)range_index_remove(&process_space.reserved, res->start);
-        map_give_up_pages(res->start, res->size);
+        pages_unreserve(res->start, res->size);
         list_remove(&res->in_context);
         if (res->id && ctx->channel && res->generation == ctx->generation)
             channel = channel_ref(ctx->channel);

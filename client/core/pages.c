@@ -2,6 +2,7 @@
 /* See pages.h. */
 #include "core/pages.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #include <memclient/memclient.h>
@@ -30,6 +31,7 @@ int pages_reserve(uint64_t start, uint64_t size, int flags)
     if (at != MAP_FAILED && (uintptr_t)at != start) {
         munmap(at, (size_t)size);
         at = MAP_FAILED;
+        errno = EEXIST; /* a kernel without MAP_FIXED_NOREPLACE takes the address for a hint */
     }
     return at == MAP_FAILED ? -1 : 0;
 }

@@ -50,14 +50,14 @@ static uint64_t n_asked;
 /* ---- bins -------------------------------------------------------------------------------------------------------- */
 
 /* Buffers and devices to be released without the lock. */
-struct release_batch {
+struct spare_batch {
     unsigned n;
     unsigned n_devices;
     struct memclient_buffer *buffers[SPARE_MOST];
     struct device *devices[BINS];
 };
 
-static void release_batch_end(struct release_batch *batch)
+static void spare_batch_end(struct spare_batch *batch)
 {
     memclient_buffer_unref_many(batch->n, batch->buffers);
     while (batch->n_devices > 0)
@@ -65,7 +65,7 @@ static void release_batch_end(struct release_batch *batch)
 }
 
 /* The caller has the lock, here and below. */
-static void bin_empty(struct bin *bin, struct release_batch *batch)
+static void bin_empty(struct bin *bin, struct spare_batch *batch)
 {
     n_spares -= bin->n;
     while (bin->n > 0)
@@ -141,7 +141,7 @@ static void bin_back_off(const struct key *key)
 /* The number of chunks of the next request. */
 static unsigned bin_plan(const struct key *key)
 {
-    struct release_batch batch = {0};
+    struct spare_batch batch = {0};
     unsigned n = 1;
     struct bin *bin;
 
@@ -159,7 +159,7 @@ static unsigned bin_plan(const struct key *key)
         n = n ? n : 1;
     }
     pthread_mutex_unlock(&lock);
-    release_batch_end(&batch);
+    spare_batch_end(&batch);
     return n;
 }
 
@@ -204,7 +204,7 @@ static void bin_fill(const struct key *key, unsigned n, struct memclient_buffer 
 
 bool spare_release_all(void)
 {
-    struct release_batch batch = {0};
+    struct spare_batch batch = {0};
     bool is_any;
 
     pthread_mutex_lock(&lock);
@@ -213,7 +213,7 @@ bool spare_release_all(void)
             bin_empty(&bins[i], &batch);
     pthread_mutex_unlock(&lock);
     is_any = batch.n;
-    release_batch_end(&batch);
+    spare_batch_end(&batch);
     return is_any;
 }
 

@@ -14,7 +14,8 @@
 
 #include "base/cleanup.h"
 
-static bool read_file(char *text, size_t size, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static bool text_read_path(char *text, size_t size, const char *format,
+                                                                 va_list args)
 {
     _cleanup_close_ int fd = -1;
     char path[PATH_MAX];
@@ -49,7 +50,7 @@ bool text_read(char *text, size_t size, const char *format, ...)
     bool good;
 
     va_start(args, format);
-    good = read_file(text, size, format, args);
+    good = text_read_path(text, size, format, args);
     va_end(args);
     return good;
 }
@@ -84,7 +85,7 @@ bool text_read_number(uint64_t *ret, const char *format, ...)
     bool good;
 
     va_start(args, format);
-    good = read_file(text, sizeof(text), format, args) && parse_number(text, ret);
+    good = text_read_path(text, sizeof(text), format, args) && parse_number(text, ret);
     va_end(args);
     return good;
 }

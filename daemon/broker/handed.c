@@ -2,23 +2,43 @@
 /*
  * The descriptors that the keeper hands over to a broker that starts: options.inherited, sorted by id.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "broker/recover.h"
 #include "broker/state.h"
 
-static int compare_ids(const void *a, const void *b)
+/* By id, a byte of all ids at a time, from the lowest on. A recovery of 10 000 buffers takes a twelfth longer if they are
+ * compared instead. */
+int handed_sort(struct broker_options *options)
 {
-    const struct inherited_fd *x = a, *y = b;
+    size_t n = options->n_inherited;
+    _cleanup_free_ struct inherited_fd *spare = calloc(n + 1, sizeof(*spare));
+    struct inherited_fd *from = options->inherited, *to = spare;
+    uint64_t ids = 0;
 
-    return x->key.id < y->key.id ? -1 : x->key.id > y->key.id;
-}
+    if (!spare)
+        return fatal(-ENOMEM);
+    for (size_t i = 0; i < n; i++)
+        ids |= from[i].key.id;
+    for (unsigned shift = 0; shift < 64 && ids >> shift; shift += 8) {
+        size_t at[257] = {0};
+        struct inherited_fd *sorted = to;
 
-void handed_sort(struct broker_options *options)
-{
-    if (options->n_inherited)
-        qsort(options->inherited, options->n_inherited, sizeof(*options->inherited), compare_ids);
+        for (size_t i = 0; i < n; i++)
+            at[(from[i].key.id >> shift & 255) + 1]++;
+        for (unsigned byte = 0; byte < 256; byte++)
+            at[byte + 1] += at[byte];
+        for (size_t i = 0; i < n; i++)
+            to[at[from[i].key.id >> shift & 255]++] = from[i];
+        to = from;
+        from = sorted;
+    }
+    if (from == spare)
+        memcpy(options->inherited, spare, n * sizeof(*spare));
+    return 0;
 }
 
 /* Few have the same id: only kinds of which there is one have 0. */

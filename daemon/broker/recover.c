@@ -44,8 +44,7 @@ static int set_aside(struct broker *broker, struct inherited_fd *inherited)
     if (r)
         return r;
     inherited->key.id = id;
-    handed_sort(&broker->options);
-    return 0;
+    return handed_sort(&broker->options);
 }
 
 static bool has_addresses(struct ledger *ledger, enum record_kind kind)
@@ -93,9 +92,10 @@ int recover_ledger(struct broker *broker)
 {
     struct broker_options *options = &broker->options;
     struct inherited_fd *inherited;
-    int r;
+    int r = handed_sort(options);
 
-    handed_sort(options);
+    if (r)
+        return r;
     inherited = handed_find(broker, KEEPER_LEDGER, 0);
     if (inherited) {
         r = ledger_adopt(&broker->ledger, inherited->fd);

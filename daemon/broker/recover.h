@@ -21,7 +21,7 @@ int session_restore(struct broker *broker, struct session *session);
 
 /* ---- what the keeper hands over: handed.c ------------------------------------------------------------------------ */
 
-void handed_sort(struct broker_options *options);
+int handed_sort(struct broker_options *options);
 /* NULL if there is none. */
 struct inherited_fd *handed_find(struct broker *broker, enum keeper_kind kind, uint64_t id);
 /* Its descriptor, likewise. */

@@ -10,8 +10,8 @@
 #include "broker/recover.h"
 #include "broker/state.h"
 
-/* By id, a byte of all ids at a time, from the lowest on. A recovery of 10 000 buffers takes a twelfth longer if they are
- * compared instead. */
+/* By id, a byte of all ids at a time, from the lowest on. The recovery of 10 000 buffers takes a twelfth longer if ids
+ * are compared instead. */
 int handed_sort(struct broker_options *options)
 {
     size_t n = options->n_inherited;

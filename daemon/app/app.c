@@ -30,6 +30,7 @@ static int build_broker(struct app *app)
         .host = &app->host,
         .grace_ms = app->config->grace_ms,
         .uid = geteuid(),
+        .refuse_overflow_uid = settings_refuse_overflow_uid(app),
         .keeper = app->keeper,
         .inherited = app->inherited.fds,
         .n_inherited = app->inherited.n_fds,

@@ -157,6 +157,8 @@ void client_host_init(struct app *app);
 uint64_t settings_raise_nofile(void);
 void settings_accounts(const struct app *app, struct account_limits *ret);
 void settings_net(const struct app *app, struct net_limits *ret);
+/* A private broker serves its own user, whoever that is. */
+bool settings_refuse_overflow_uid(const struct app *app);
 /* The descriptors of buffers are below this number. */
 unsigned settings_buffer_fds(const struct app *app);
 /* *ret_pools is to be freed by the caller; `ret` borrows it. 0 or -ENOMEM. */

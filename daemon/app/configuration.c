@@ -314,6 +314,7 @@ static void configuration_apply(struct app *app)
     settings_net(app, &net);
     broker_set_limits(app->broker, &accounts);
     broker_set_grace(app->broker, config->grace_ms);
+    broker_refuse_overflow_uid(app->broker, settings_refuse_overflow_uid(app));
     net_set_limits(app->net, &net);
     pools_set_base_pages(app->pools, config->base_pages);
     loop_set_spin(app);

@@ -14,6 +14,7 @@
 
 #include "app/app.h"
 #include "base/processors.h"
+#include "sys/peer.h"
 
 /* Descriptors of the broker itself: loop, log, workers' work in progress, what is being sent. */
 #define NOFILE_RESERVE 256
@@ -144,6 +145,11 @@ void settings_net(const struct app *app, struct net_limits *ret)
         .handshake_ms = config->handshake_ms,
         .stall_ms = config->stall_ms,
     };
+}
+
+bool settings_refuse_overflow_uid(const struct app *app)
+{
+    return !app->config->serve_overflow_uid && !(app->private && peer_is_overflow_uid(geteuid()));
 }
 
 static struct pool_capacity capacity_of(const struct config_size *size)

@@ -269,3 +269,8 @@ void broker_set_grace(struct broker *broker, uint64_t grace_ms)
 {
     broker->options.grace_ms = grace_ms;
 }
+
+void broker_refuse_overflow_uid(struct broker *broker, bool refuse)
+{
+    broker->options.refuse_overflow_uid = refuse;
+}

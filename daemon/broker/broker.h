@@ -68,6 +68,7 @@ struct broker_options {
     uint64_t arena_size;
     uint64_t grace_ms;              /* a living process may be without a connection so long before I6's check */
     uid_t uid;                      /* the broker's own */
+    bool refuse_overflow_uid;       /* users that cannot be told apart begin no session */
     struct keeper_link *keeper;     /* holds what outlives this broker; NULL: nothing does */
     struct inherited_fd *inherited; /* what it has handed over: see broker_new() */
     size_t n_inherited;
@@ -141,3 +142,5 @@ void broker_announce_shutdown(struct broker *broker);
 /* New limits from a re-read configuration. */
 void broker_set_limits(struct broker *broker, const struct account_limits *limits);
 void broker_set_grace(struct broker *broker, uint64_t grace_ms);
+/* Sessions that are there go on. */
+void broker_refuse_overflow_uid(struct broker *broker, bool refuse);

@@ -138,6 +138,15 @@ static int session_watch_process(struct op *op, struct session *session)
     return 0;
 }
 
+/* Several users would be one to us: each would have what the others have. */
+static int session_refuse_overflow_uid(struct op *op, uid_t uid)
+{
+    return refuse(&op->problem, STATUS_NO_RIGHT,
+                  "uid %u is the overflow uid: it stands for every user that is not mapped into the broker's user "
+                  "namespace; map this user there (/proc/PID/uid_map), or set overflow_uid = serve in [session]",
+                  (unsigned)uid);
+}
+
 /* Sessions of each administrator beyond the limit, so that they get in to mend something. */
 #define KEPT_SESSIONS 16
 
@@ -153,6 +162,8 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
         return refuse(&op->problem, STATUS_PROTOCOL, "this connection has a session already; HELLO comes once");
     if (args->resume)
         return session_resume(op, args, result);
+    if (broker->options.refuse_overflow_uid && peer_is_overflow_uid(args->peer->uid))
+        return session_refuse_overflow_uid(op, args->peer->uid);
     if (args->crowded && !kept)
         return refuse(&op->problem, STATUS_LIMIT, "%s", args->crowded);
     client = client_new();

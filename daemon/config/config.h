@@ -98,6 +98,7 @@ struct config {
     uint64_t grace_ms;
     uint64_t handshake_ms;
     uint64_t stall_ms;
+    bool serve_overflow_uid; /* users that cannot be told apart, as one user */
 
     uint64_t worker_threads; /* 0 = by the number of processors */
     uint64_t idle_exit_ms;   /* of a private broker */

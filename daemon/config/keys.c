@@ -66,6 +66,7 @@ const struct key config_keys[] = {
 
     {"session", "grace", KIND_TIME, offsetof(struct config, grace_ms), 0, MAX_TIME_MS, LIVE},
     {"session", "handshake_timeout", KIND_TIME, offsetof(struct config, handshake_ms), 100, MAX_TIME_MS, LIVE},
+    {"session", "overflow_uid", KIND_SERVE, offsetof(struct config, serve_overflow_uid), 0, 0, LIVE},
     {"session", "stall_timeout", KIND_TIME, offsetof(struct config, stall_ms), 100, MAX_TIME_MS, LIVE},
 
     {"broker", "worker_threads", KIND_NUMBER, offsetof(struct config, worker_threads), 0, 64},
@@ -108,6 +109,7 @@ static const char *const placement_words[] = {"bind", "preferred", "interleave",
 static const char *const pages_words[] = {"base", "thp", "hugetlb", NULL};
 static const char *const commit_words[] = {"eager", "lazy", NULL};
 static const char *const spin_words[] = {"off", "auto", NULL};
+static const char *const serve_words[] = {"refuse", "serve", NULL};
 static const char *const default_pages_words[] = {"auto", "base", NULL};
 
 #define TEXT_OF(number) #number
@@ -145,6 +147,7 @@ static const struct form {
     [KIND_PAGES] = {sizeof(enum config_pages), .words = pages_words, .first = CONFIG_PAGES_BASE},
     [KIND_COMMIT] = {sizeof(bool), .words = commit_words},
     [KIND_SPIN] = {sizeof(bool), .words = spin_words},
+    [KIND_SERVE] = {sizeof(bool), .words = serve_words},
     [KIND_DEFAULT_PAGES] = {sizeof(bool), .words = default_pages_words},
 };
 

@@ -31,6 +31,7 @@ enum kind {
     KIND_PAGES,
     KIND_COMMIT,
     KIND_SPIN,
+    KIND_SERVE,
     KIND_DEFAULT_PAGES
 };
 

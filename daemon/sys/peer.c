@@ -17,8 +17,9 @@
 #define SO_PEERPIDFD 77 /* 6.5 */
 #endif
 
-#define STAT_SIZE  1024
-#define GROUPS_MAX 65536 /* the kernel's own bound */
+#define STAT_SIZE   1024
+#define GROUPS_MAX  65536 /* the kernel's own bound */
+#define OVERFLOW_ID 65534 /* the kernel's default */
 
 static int outcome_of(int error)
 {
@@ -247,7 +248,21 @@ bool peer_same_process(const struct peer *a, const struct peer *b)
     return a->pid > 0 && a->pid == b->pid && a->start_time == b->start_time;
 }
 
-bool peer_in_group(const struct peer *peer, gid_t gid)
+/* Read each time: an administrator may change it. `what` is a file below /proc/sys/kernel. */
+static bool peer_is_overflow_id(uint64_t id, const char *what)
+{
+    uint64_t overflow = OVERFLOW_ID;
+
+    (void)text_read_number(&overflow, "/proc/sys/kernel/%s", what);
+    return id == overflow;
+}
+
+bool peer_is_overflow_uid(uid_t uid)
+{
+    return peer_is_overflow_id(uid, "overflowuid");
+}
+
+static bool peer_has_group(const struct peer *peer, gid_t gid)
 {
     if (peer->gid == gid)
         return true;
@@ -255,4 +270,9 @@ bool peer_in_group(const struct peer *peer, gid_t gid)
         if (peer->groups[i] == gid)
             return true;
     return false;
+}
+
+bool peer_in_group(const struct peer *peer, gid_t gid)
+{
+    return peer_has_group(peer, gid) && !peer_is_overflow_id(gid, "overflowgid");
 }

@@ -48,7 +48,10 @@ void peer_deinit(struct peer *peer);
 
 /* The same process, not only the same number. */
 bool peer_same_process(const struct peer *a, const struct peer *b);
+/* The overflow group is no group: it stands for all those that this user namespace does not have. */
 bool peer_in_group(const struct peer *peer, gid_t gid);
+/* Does it stand for every user that this user namespace does not have? */
+bool peer_is_overflow_uid(uid_t uid);
 /* Is it stopped, or does a debugger hold it? */
 bool process_pauses(pid_t pid);
 /* Has the process of this pidfd ended? */

@@ -59,10 +59,10 @@ begin_test_broker
 broker=$(status keeper_pid)
 
 # ---- what can be changed is, and what cannot be is named ----
-config '[limits]' 'uid_bytes = 1M' '[session]' 'grace = 5s' '[broker]' 'spin = off' 'idle_exit = 5s'
+config '[limits]' 'uid_bytes = 1M' '[session]' 'grace = 5s' 'overflow_uid = serve' '[broker]' 'spin = off' 'idle_exit = 5s'
 reload 0
 shows "$dir/config was read"
-for key in '[limits] uid_bytes' '[session] grace' '[broker] spin' '[broker] idle_exit'; do shows "$key: changed"; done
+for key in '[limits] uid_bytes' '[session] grace' '[session] overflow_uid' '[broker] spin' '[broker] idle_exit'; do shows "$key: changed"; done
 lacks restart
 limited uid_bytes
 reload 0

@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 #define NAME     "demo/frames"
-#define STRANGER 65534
+#define STRANGER 60001
 
 static const uint64_t size = UINT64_C(256) << 20;
 static const size_t step = 4096;

@@ -116,14 +116,14 @@ if start "${run[@]}"; then
 fi
 
 if [ "$(id -u)" = 0 ]; then
-    nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    stranger=(setpriv --reuid=60001 --regid=60001 --clear-groups)
     chmod 711 "$dir"
     mkdir -m 700 closed
-    said=$("${nobody[@]}" "$memoryd" --config /dev/null --socket "$dir/closed/s" 2>&1)
+    said=$("${stranger[@]}" "$memoryd" --config /dev/null --socket "$dir/closed/s" 2>&1)
     grep -q 'Permission denied\|not a file' <<<"$said" || fail "no permission: $said"
     # a socket of another user in a folder where both may write
     mkdir -m 1777 shared
-    "${nobody[@]}" "$memoryd" --config good.conf --socket "$dir/shared/s" 2>other.log &
+    "${stranger[@]}" "$memoryd" --config good.conf --socket "$dir/shared/s" 2>other.log &
     other=$!
     pids+=($other)
     for _ in $(seq 300); do grep -q 'is listening on' other.log && break; sleep 0.1; done

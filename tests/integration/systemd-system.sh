@@ -101,7 +101,7 @@ set -u
 failures=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 value() { systemctl show -P "$2" "$1"; }
-as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+as_stranger() { setpriv --reuid=60001 --regid=60001 --clear-groups "$@"; }
 ctl() { systemctl "$@"; }
 journal() { journalctl -u memoryd.service --no-pager -o cat; }
 programs=/io work=/tmp memoryd=$(systemctl cat memoryd.service | sed -n 's/^ExecStart=//p')
@@ -119,7 +119,7 @@ if [ -e /io/readme ]; then
     done
     # shellcheck disable=SC2046
     cc -Wall -Werror -o /tmp/user /io/user.c $(pkg-config --cflags --libs memclient) || fail "a program cannot be compiled"
-    as_nobody env MEMORYD_AUTOSTART=0 /tmp/user || fail "a program cannot be run"
+    as_stranger env MEMORYD_AUTOSTART=0 /tmp/user || fail "a program cannot be run"
     systemctl --global enable memoryd.socket || fail "users' units are not where systemd looks"
     systemctl stop memoryd.socket memoryd.service || fail stop
 else
@@ -130,7 +130,7 @@ systemctl start memoryd.socket || fail "the socket does not start"
 [ "$(stat -c '%a %U' /run/memoryd/memoryd.sock)" = '666 root' ] || fail "socket: $(stat -c '%a %U' /run/memoryd/memoryd.sock)"
 [ "$(stat -c '%a %U' /run/memoryd)" = '755 root' ] || fail "folder: $(stat -c '%a %U' /run/memoryd)"
 
-as_nobody memctl status || fail "memctl status as nobody"
+as_stranger memctl status || fail "memctl status as a stranger"
 # the keeper tells systemd while the broker serves already
 for _ in $(seq 600); do [ "$(value memoryd.service ActiveState)" = activating ] || break; sleep 0.05; done
 [ "$(value memoryd.service ActiveState)/$(value memoryd.service SubState)" = active/running ] || fail "not ready"
@@ -142,16 +142,16 @@ grep -q '^CapEff:.*0000000000000000' "/proc/$pid/status" || fail "it has capabil
 grep -q '^Seccomp:.*2' "/proc/$pid/status" || fail "no system call filter"
 grep 'Max open files' "/proc/$pid/limits"
 
-as_nobody memctl nodes || fail "memctl nodes"
-as_nobody memctl pools || fail "memctl pools"
-as_nobody memctl alloc --pages base --publishable --size 16M --name a/b || fail "memctl alloc"
+as_stranger memctl nodes || fail "memctl nodes"
+as_stranger memctl pools || fail "memctl pools"
+as_stranger memctl alloc --pages base --publishable --size 16M --name a/b || fail "memctl alloc"
 head -c 16777216 /dev/urandom >/tmp/bytes
-as_nobody memctl fill a/b </tmp/bytes || fail "memctl fill"
-as_nobody memctl cat a/b | cmp - /tmp/bytes || fail "memctl cat gives other bytes"
-as_nobody memctl publish a/b || fail "memctl publish"
-as_nobody memctl rm a/b || fail "memctl rm"
+as_stranger memctl fill a/b </tmp/bytes || fail "memctl fill"
+as_stranger memctl cat a/b | cmp - /tmp/bytes || fail "memctl cat gives other bytes"
+as_stranger memctl publish a/b || fail "memctl publish"
+as_stranger memctl rm a/b || fail "memctl rm"
 if memctl pools | grep -q thp; then
-    as_nobody memctl alloc --pages thp --size 8M --name a/b && as_nobody memctl rm a/b || fail "memctl alloc, huge pages"
+    as_stranger memctl alloc --pages thp --size 8M --name a/b && as_stranger memctl rm a/b || fail "memctl alloc, huge pages"
 fi
 memctl check || fail "memctl check"
 

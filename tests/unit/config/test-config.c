@@ -116,6 +116,7 @@ static void everything_can_be_said(void **state)
                                       "[session]\n"
                                       "grace = 2min\n"
                                       "handshake_timeout = 500ms\n"
+                                      "overflow_uid = serve\n"
                                       "[broker]\n"
                                       "worker_threads = 3\n"
                                       "idle_exit = 0\n"
@@ -147,6 +148,7 @@ static void everything_can_be_said(void **state)
     assert_int_equal(config->connections, 12);
     assert_int_equal(config->grace_ms, 120000);
     assert_int_equal(config->handshake_ms, 500);
+    assert_true(config->serve_overflow_uid);
     assert_int_equal(config->worker_threads, 3);
     assert_int_equal(config->idle_exit_ms, 0);
     assert_false(config->spin);
@@ -178,6 +180,7 @@ static void absurd_values_are_refused_with_what_is_allowed(void **state)
     refuse_at("[session]\nhandshake_timeout = 1000000h\n", 2, "168h");
     refuse_at("[topology]\nsimulate_nodes = 65\n", 2, "from 0 to 64");
     refuse_at("[broker]\nworker_threads = 1000\n", 2, "from 0 to 64");
+    refuse_at("[session]\noverflow_uid = 65534\n", 2, "is not refuse or serve");
     refuse_at("[broker]\nspin = on\n", 2, "is not off or auto");
     refuse_at("[limits]\nsession_names = 10\nuid_names = 5\n", 0, "more than its user");
 }
@@ -304,6 +307,7 @@ static const struct {
     {"session", "grace", "1s", true},
     {"session", "handshake_timeout", "1s", true},
     {"session", "stall_timeout", "1s", true},
+    {"session", "overflow_uid", "serve", true},
     {"broker", "worker_threads", "3", false},
     {"broker", "idle_exit", "1s", true},
     {"broker", "spin", "off", true},

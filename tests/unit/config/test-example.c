@@ -74,6 +74,7 @@ static void assert_same(const struct config *a, const struct config *b)
     assert_int_equal(a->worker_threads, b->worker_threads);
     assert_int_equal(a->idle_exit_ms, b->idle_exit_ms);
     assert_int_equal(a->spin, b->spin);
+    assert_int_equal(a->serve_overflow_uid, b->serve_overflow_uid);
 }
 
 static void the_example_changes_nothing(void **state)

@@ -155,6 +155,18 @@ static void I3_identity_on_an_older_kernel(void **state)
     check_peer(false);
 }
 
+/* Everybody whose groups are not mapped has it, whatever they are. */
+static void I3_the_overflow_group_is_nobodys(void **state)
+{
+    gid_t groups[] = {71001, 65534};
+    const struct peer peer = {.gid = 65534, .groups = groups, .n_groups = 2};
+
+    assert_true(peer_in_group(&peer, 71001));
+    assert_false(peer_in_group(&peer, 65534));
+    assert_true(peer_is_overflow_uid(65534));
+    assert_false(peer_is_overflow_uid(60001));
+}
+
 static void the_dead_are_gone(void **state)
 {
     struct client client = {.other_user = false};
@@ -239,6 +251,7 @@ int main(void)
         cmocka_unit_test(I3_identity_is_the_kernels),
         cmocka_unit_test(I3_identity_of_another_user),
         cmocka_unit_test_teardown(I3_identity_on_an_older_kernel, restore),
+        cmocka_unit_test(I3_the_overflow_group_is_nobodys),
         cmocka_unit_test_teardown(the_dead_are_gone, restore),
         cmocka_unit_test(strange_sockets_have_no_peer),
         cmocka_unit_test_teardown(failures_leave_nothing_open, restore),

@@ -38,6 +38,7 @@
 #define MEMORYD_SENTENCE_MAX        255
 #define MEMORYD_PROGRAM_MAX         63
 #define MEMORYD_POOL_NAME_MAX       63
+#define MEMORYD_POOL_ALLOW_MAX      198 /* as long as a line of the configuration */
 #define MEMORYD_HOLDERS_MAX         16
 #define MEMORYD_CHECK_SENTENCES_MAX 16
 #define MEMORYD_SECRET_SIZE         16

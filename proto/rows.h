@@ -76,7 +76,8 @@ enum list_kind {
     X(NUMBER, buffers, uint64_t)                                \
     X(NUMBER, stock, uint64_t)                                  \
     X(NUMBER, stock_buffers, uint64_t)                          \
-    X(NUMBER, stock_ready, uint64_t)
+    X(NUMBER, stock_ready, uint64_t)                            \
+    X(TEXT, allow, MEMORYD_POOL_ALLOW_MAX + 1)
 
 #define MEMORYD_ROW_buffer(X)                                                       \
     X(NUMBER, id, uint64_t)                                                         \

@@ -154,6 +154,7 @@ const struct column pool_columns[] = {
     {"STOCK", "stock", COLUMN_BYTES, IN(memclient_pool, stock)},
     {NULL, "stock_buffers", COLUMN_NUMBER, IN(memclient_pool, stock_buffers)},
     {NULL, "stock_ready", COLUMN_BYTES, IN(memclient_pool, stock_ready)},
+    {"ALLOW", "allow", COLUMN_TEXT, IN(memclient_pool, allow)},
     {"SIMULATED", "simulated", COLUMN_YES, IN(memclient_pool, simulated)},
     COLUMNS_END,
 };

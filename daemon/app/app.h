@@ -163,6 +163,9 @@ bool settings_refuse_overflow_uid(const struct app *app);
 unsigned settings_buffer_fds(const struct app *app);
 /* *ret_pools is to be freed by the caller; `ret` borrows it. 0 or -ENOMEM. */
 int settings_pools(const struct config *config, struct pools_config *ret, struct pool_config **ret_pools);
+/* allow.c: who may allocate from a pool, and from all of them, as the configuration has it now */
+void settings_pool_allow(const struct config_pool *pool, struct allow *ret);
+void settings_allow(const struct config *config, struct pools *pools);
 void settings_arena(const struct app *app, uint64_t *base, uint64_t *size);
 unsigned settings_threads(const struct config *config);
 unsigned settings_commit_threads(const struct config *config);

@@ -317,6 +317,7 @@ static void configuration_apply(struct app *app)
     broker_refuse_overflow_uid(app->broker, settings_refuse_overflow_uid(app));
     net_set_limits(app->net, &net);
     pools_set_base_pages(app->pools, config->base_pages);
+    settings_allow(config, app->pools);
     loop_set_spin(app);
     if (!app->net->n_connections)
         loop_arm_idle(app);

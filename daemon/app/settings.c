@@ -189,6 +189,7 @@ int settings_pools(const struct config *config, struct pools_config *ret, struct
         to->n_weights = from->n_weights;
         memcpy(to->weights, from->weights, sizeof(to->weights));
         to->lazy = from->lazy;
+        settings_pool_allow(from, &to->allow);
     }
     *ret = (struct pools_config){
         .base_pages = config->base_pages,

@@ -414,6 +414,11 @@ static void alloc_wait_expired(struct waiter *waiter)
 
 /* ---- the operation ----------------------------------------------------------------------------------------------- */
 
+static int alloc_check_allowed(const struct pool *pool, const struct session *session, struct problem *problem)
+{
+    return allow_check(&pool->allow, pool->name, &session->peer, problem);
+}
+
 int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result)
 {
     struct broker *broker = op->broker;
@@ -427,6 +432,9 @@ int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result
         r = name_parse(spec->name.name, session->record->uid, &name, &op->problem);
     if (!r)
         r = pools_choose(broker->options.pools, &spec->memory, spec->n, spec->sizes, &choice, &op->problem);
+    /* more than one choice there is of pools that are for everybody */
+    if (!r)
+        r = alloc_check_allowed(choice.pools[choice.n - 1], session, &op->problem);
     if (r)
         return r;
     session_vacates(broker, session, spec->memory.address, spec->memory.address ? spec->sizes[0] : 0);

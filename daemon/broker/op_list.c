@@ -91,7 +91,7 @@ static uint64_t pool_available_to(struct pool *pool, const struct session *sessi
 {
     uint64_t mine = account_left(session->account, ACCOUNT_BYTES), largest = pool_largest_soon(pool);
 
-    if (pool->retired)
+    if (pool->retired || allow_check(&pool->allow, pool->name, &session->peer, NULL))
         return 0;
     return mine < largest ? align_down(mine, pool->granule) : largest;
 }
@@ -125,6 +125,7 @@ static enum walk_step list_pool(struct walk *walk, union list_row *row)
         .stock_ready = stocking_ready(walk->broker, pool),
     };
     memcpy(info->name, pool->name, sizeof(pool->name));
+    memcpy(info->allow, pool->allow.text, sizeof(pool->allow.text));
     memcpy(info->nodes, pool->nodes, pool->n_nodes * sizeof(*info->nodes));
     memcpy(info->weights, pool->weights, pool->n_weights * sizeof(*info->weights));
     return WALK_ROW;

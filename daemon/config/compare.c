@@ -76,6 +76,13 @@ int config_keep_started(struct config *config, const struct config *in_force)
         return -ENOMEM;
     if (size)
         memcpy(pools, in_force->pools, size);
+    for (size_t i = 0; i < in_force->n_pools; i++) {
+        const struct config_pool *now = pool_named(config, pools[i].name);
+
+        for (size_t k = 0; now && k < config_n_keys; k++)
+            if (config_keys[k].live && is_of_pool(&config_keys[k]))
+                key_copy(&config_keys[k], &pools[i], now);
+    }
     free(config->pools);
     config->pools = pools;
     config->n_pools = in_force->n_pools;

@@ -50,8 +50,16 @@ struct config_pool {
     uint32_t weights[MEMORYD_NODES_MAX];
     bool lazy;
     struct config_size capacity;
-    struct config_size stock; /* CONFIG_NONE bytes: that of [pools] */
+    struct config_size stock;               /* CONFIG_NONE bytes: that of [pools] */
+    char allow[MEMORYD_POOL_ALLOW_MAX + 1]; /* config_allow_next() has its entries; "" = everybody */
 };
+
+/* An entry of `allow`. */
+enum config_allow { CONFIG_ALLOW_USER, CONFIG_ALLOW_GROUP, CONFIG_ALLOW_CGROUP, CONFIG_ALLOW_UNIT };
+
+/* The entry at *text, and moves on behind it: its name or number begins at *ret and has *ret_length bytes. False at the
+ * end, or at what is none: then *text is not at the end. */
+bool config_allow_next(const char **text, enum config_allow *kind, const char **ret, size_t *ret_length);
 
 /* What a user or a session may have. X(NAME, key) */
 #define CONFIG_LIMITS(X)          \

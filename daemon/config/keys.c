@@ -40,6 +40,7 @@ const struct key config_keys[] = {
     {"pool", "commit", KIND_COMMIT, offsetof(struct config_pool, lazy), 0, 0},
     {"pool", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, capacity), 4096, MAX_BYTES},
     {"pool", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, stock), 0, MAX_BYTES},
+    {"pool", "allow", KIND_ALLOW, offsetof(struct config_pool, allow), 0, 0, LIVE},
 
     {"arena", "base", KIND_NUMBER, offsetof(struct config, arena_base), 1 << 16, CONFIG_ADDRESS_TOP - 1},
     {"arena", "size", KIND_SIZE, offsetof(struct config, arena_size), 1 * GIB, CONFIG_ADDRESS_TOP / 2},
@@ -142,6 +143,8 @@ static const struct form {
                         MEMORYD_NODES_MAX) ", like 0,2 or 0-3"},
     [KIND_WEIGHTS] = {sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX),
                       "one number from 1 to 1000000 for each node, like 3,1"},
+    [KIND_ALLOW] = {sizeof(((struct config_pool *)0)->allow),
+                    "a list of user:NAME, group:NAME, cgroup:/PATH, unit:NAME.service or unit:NAME.scope"},
     [KIND_HALF] = {sizeof(enum config_half), .words = half_words, .first = CONFIG_HALF_AUTO},
     [KIND_PLACEMENT] = {sizeof(enum config_placement), .words = placement_words, .first = CONFIG_PLACEMENT_BIND},
     [KIND_PAGES] = {sizeof(enum config_pages), .words = pages_words, .first = CONFIG_PAGES_BASE},
@@ -220,6 +223,22 @@ static bool store_list(const struct key *key, char *member, const char *value)
     return true;
 }
 
+static bool store_allow(char *member, size_t size, const char *value)
+{
+    const char *at = value, *name;
+    enum config_allow kind;
+    size_t length;
+
+    while (config_allow_next(&at, &kind, &name, &length))
+        ;
+    if (*at || !*value || strlen(value) >= size)
+        return false;
+    /* all of it, since it is compared as bytes */
+    memset(member, 0, size);
+    memcpy(member, value, strlen(value));
+    return true;
+}
+
 /* A number, a percentage or none; `config` is for the one key with two members. */
 static bool store_number(const struct key *key, struct config *config, char *member, const char *value)
 {
@@ -249,6 +268,8 @@ bool key_store(const struct key *key, struct config *config, struct config_pool 
 
     if (form->words)
         return store_word(form, member, value);
+    if (key->kind == KIND_ALLOW)
+        return store_allow(member, form->size, value);
     return form->read ? store_number(key, config, member, value) : store_list(key, member, value);
 }
 

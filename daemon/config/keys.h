@@ -27,6 +27,7 @@ enum kind {
     KIND_HALF,
     KIND_NODES,
     KIND_WEIGHTS,
+    KIND_ALLOW,
     KIND_PLACEMENT,
     KIND_PAGES,
     KIND_COMMIT,

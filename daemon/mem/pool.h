@@ -26,6 +26,7 @@
 #include "account/account.h"
 #include "base/cleanup.h"
 #include "base/problem.h"
+#include "mem/allow.h"
 #include "mem/placement.h"
 #include "sys/numa.h"
 
@@ -52,6 +53,7 @@ struct pool_config {
     uint32_t n_weights; /* 0 or n_nodes */
     uint32_t weights[TOPOLOGY_NODES_MAX];
     bool lazy;
+    struct allow allow;
 };
 
 struct pools_config {
@@ -93,6 +95,7 @@ struct pool {
     struct tally bytes;    /* the sum of its buffers' bytes, … */
     struct tally buffers;  /* … and how many they are */
     struct pool_capacity most_stock;
+    struct allow allow; /* declared ones are for some only, perhaps */
 };
 
 /* What an allocation asks of the memory that it gets. */

@@ -238,6 +238,7 @@ static int add_declared(struct pools *pools, const struct pool_config *config, s
     if (r)
         return r;
     pool->lazy = config->lazy;
+    pool->allow = config->allow;
     pool->declared = true;
     pool->most_stock = config->stock;
     if (config->capacity.percent)

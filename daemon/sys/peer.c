@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@
 #endif
 
 #define STAT_SIZE   1024
+#define CGROUP_SIZE 16384 /* paths of all hierarchies */
 #define GROUPS_MAX  65536 /* the kernel's own bound */
 #define OVERFLOW_ID 65534 /* the kernel's default */
 
@@ -275,4 +277,50 @@ static bool peer_has_group(const struct peer *peer, gid_t gid)
 bool peer_in_group(const struct peer *peer, gid_t gid)
 {
     return peer_has_group(peer, gid) && !peer_is_overflow_id(gid, "overflowgid");
+}
+
+/* The path of a line "NUMBER:CONTROLLERS:PATH"; controllers are "" in version 2. A path may have colons too. NULL if
+ * they are others, or if the group is outside of this process's namespace: it is shown as "/../...". */
+static const char *cgroup_of_line(const char *line, const char *controllers)
+{
+    const char *at = strchr(line, ':');
+    size_t n = strlen(controllers);
+
+    if (!at || strncmp(at + 1, controllers, n) != 0 || at[1 + n] != ':')
+        return NULL;
+    at += 1 + n + 1;
+    return *at == '/' && strncmp(at, "/..", 3) != 0 ? at : NULL;
+}
+
+bool peer_cgroup_of(char *text, char *path, size_t size)
+{
+    const char *found = NULL;
+
+    for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        bool is_v2 = !strncmp(line, "0:", 2);
+
+        const char *here = cgroup_of_line(line, is_v2 ? "" : "name=systemd");
+
+        if (here || is_v2)
+            found = here;
+        if (is_v2)
+            break;
+    }
+    if (!found || strlen(found) >= size)
+        return false;
+    (void)snprintf(path, size, "%s", found);
+    return true;
+}
+
+bool peer_cgroup(const struct peer *peer, char *path, size_t size)
+{
+    char text[CGROUP_SIZE];
+
+    if (!text_read(text, sizeof(text), "/proc/%d/cgroup", (int)peer->pid))
+        return false;
+    /* asked last: while it lived, the number could not be another process's */
+    if (peer_is_dead(peer->pidfd))
+        return false;
+    /* cut short, one path may look like another */
+    return strlen(text) < sizeof(text) - 1 && peer_cgroup_of(text, path, size);
 }

@@ -52,6 +52,13 @@ bool peer_same_process(const struct peer *a, const struct peer *b);
 bool peer_in_group(const struct peer *peer, gid_t gid);
 /* Does it stand for every user that this user namespace does not have? */
 bool peer_is_overflow_uid(uid_t uid);
+/*
+ * The path of its control group now, as this process's own control group namespace shows it: of version 2 or, where the
+ * machine has only version 1, that in systemd's hierarchy. False if there is none, or the process has died.
+ */
+bool peer_cgroup(const struct peer *peer, char *path, size_t size);
+/* The same of the text of /proc/PID/cgroup, which is changed. For peer_cgroup() and its tests. */
+bool peer_cgroup_of(char *text, char *path, size_t size);
 /* Is it stopped, or does a debugger hold it? */
 bool process_pauses(pid_t pid);
 /* Has the process of this pidfd ended? */

@@ -985,6 +985,7 @@ struct memclient_pool {
     uint64_t stock;         /* pre-allocated for later allocations; not in `used`, and freed when others need memory */
     uint64_t stock_buffers; /* in how many buffers */
     uint64_t stock_ready;   /* bytes of `stock` that are ready for use */
+    const char *allow;      /* for whom it is, as memoryd.conf says; "" = everybody */
 };
 /*
  * The pools from which this user may allocate. `available` is what the pool and its nodes have left, as far as the

@@ -203,6 +203,34 @@ static void pools_that_make_no_sense_are_refused(void **state)
     refuse_at("[pool a]\nplacement=near\n", 2, "bind, preferred, interleave, split or local");
 }
 
+static void a_list_of_whom_a_pool_is_for_is_read_strictly(void **state)
+{
+    static const char *const bad[] = {"",         "61001",      "user:",         "user: a",        "user:a,group:b",
+                                      "users:a",  "unit:a",     "unit:.service", "unit:a.slice",   "unit:a/b.service",
+                                      "cgroup:a", "cgroup:/a/", "cgroup:/a//b",  "cgroup:/a/../b", "user:a cgroup"};
+    const char *at = "user:a  unit:b@c.service\tcgroup:/d.slice/e group:7 ", *name;
+    static const char *const names[] = {"a", "b@c.service", "/d.slice/e", "7"};
+    static const enum config_allow kinds[] = {CONFIG_ALLOW_USER, CONFIG_ALLOW_UNIT, CONFIG_ALLOW_CGROUP,
+                                              CONFIG_ALLOW_GROUP};
+    enum config_allow kind;
+    size_t length;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        char text[128];
+
+        snprintf(text, sizeof(text), "[pool p]\nallow = %s\n", bad[i]);
+        refuse_at(text, 2, "is not a list of user:NAME");
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        assert_true(config_allow_next(&at, &kind, &name, &length));
+        assert_int_equal(kind, kinds[i]);
+        assert_int_equal(length, strlen(names[i]));
+        assert_memory_equal(name, names[i], length);
+    }
+    assert_false(config_allow_next(&at, &kind, &name, &length));
+    assert_string_equal(at, "");
+}
+
 static void every_mistake_is_reported_in_one_go(void **state)
 {
     struct config *config = NULL;
@@ -283,6 +311,7 @@ static const struct {
     {"pool p", "commit", "lazy", false},
     {"pool p", "capacity", "1G", false},
     {"pool p", "stock", "1M", false},
+    {"pool p", "allow", "user:61001 unit:a.service", true},
     {"arena", "base", "0x500000000000", false},
     {"arena", "size", "8T", false},
     {"arena", "half", "upper", false},
@@ -412,6 +441,7 @@ int main(void)
         cmocka_unit_test(unknown_keys_and_sections_name_the_nearest),
         cmocka_unit_test(absurd_values_are_refused_with_what_is_allowed),
         cmocka_unit_test(pools_that_make_no_sense_are_refused),
+        cmocka_unit_test(a_list_of_whom_a_pool_is_for_is_read_strictly),
         cmocka_unit_test(every_mistake_is_reported_in_one_go),
         cmocka_unit_test(a_file_that_is_no_configuration_is_refused),
         cmocka_unit_test(a_key_that_differs_is_named),

@@ -167,6 +167,32 @@ static void I3_the_overflow_group_is_nobodys(void **state)
     assert_false(peer_is_overflow_uid(60001));
 }
 
+static const char *cgroup_of(const char *text)
+{
+    static char path[64];
+    char copy[512];
+
+    snprintf(copy, sizeof(copy), "%s", text);
+    return peer_cgroup_of(copy, path, sizeof(path)) ? path : "";
+}
+
+static void the_control_group_is_that_of_version_2(void **state)
+{
+    assert_string_equal(cgroup_of("0::/a/b\n"), "/a/b");
+    assert_string_equal(cgroup_of("0::/a:b:c\n"), "/a:b:c");
+    assert_string_equal(cgroup_of("9:name=systemd:/s\n4:memory:/m\n0::/a\n"), "/a");
+    /* version 1 alone */
+    assert_string_equal(cgroup_of("9:name=systemd:/s\n4:memory:/m\n"), "/s");
+    assert_string_equal(cgroup_of("4:memory:/m\n"), "");
+    /* a path may look like a line */
+    assert_string_equal(cgroup_of("4:memory:/m:name=systemd:/forged\n9:name=systemd:/s\n"), "/s");
+    assert_string_equal(cgroup_of("4:memory:/m:name=systemd:/forged\n"), "");
+    /* outside of our namespace; and cut short */
+    assert_string_equal(cgroup_of("9:name=systemd:/s\n0::/../other\n"), "");
+    assert_string_equal(cgroup_of("0::/0123456789012345678901234567890123456789012345678901234567890123\n"), "");
+    assert_string_equal(cgroup_of(""), "");
+}
+
 static void the_dead_are_gone(void **state)
 {
     struct client client = {.other_user = false};
@@ -252,6 +278,7 @@ int main(void)
         cmocka_unit_test(I3_identity_of_another_user),
         cmocka_unit_test_teardown(I3_identity_on_an_older_kernel, restore),
         cmocka_unit_test(I3_the_overflow_group_is_nobodys),
+        cmocka_unit_test(the_control_group_is_that_of_version_2),
         cmocka_unit_test_teardown(the_dead_are_gone, restore),
         cmocka_unit_test(strange_sockets_have_no_peer),
         cmocka_unit_test_teardown(failures_leave_nothing_open, restore),

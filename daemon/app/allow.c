@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Whom the pools are for: from the names of the configuration to the numbers of this machine. Names are looked up when
+ * a configuration is read, since that may take the machine a while, and not again. Whom the machine does not have is
+ * nobody, with a warning: a user who was deleted is no reason not to start.
+ */
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "app/app.h"
+#include "base/cleanup.h"
+#include "log/log.h"
+
+#define LOOKUP_BYTES 65536
+
+static bool look_up_user(const char *name, char *bytes, uint32_t *ret)
+{
+    struct passwd entry, *found = NULL;
+
+    if (getpwnam_r(name, &entry, bytes, LOOKUP_BYTES, &found) || !found)
+        return false;
+    *ret = found->pw_uid;
+    return true;
+}
+
+static bool look_up_group(const char *name, char *bytes, uint32_t *ret)
+{
+    struct group entry, *found = NULL;
+
+    if (getgrnam_r(name, &entry, bytes, LOOKUP_BYTES, &found) || !found)
+        return false;
+    *ret = found->gr_gid;
+    return true;
+}
+
+/* A number is taken as such, as no user or group may be called that. */
+static bool look_up_id(const char *name, bool group, uint32_t *ret)
+{
+    _cleanup_free_ char *bytes = NULL;
+    unsigned long long number;
+    char *end;
+
+    errno = 0;
+    number = strtoull(name, &end, 10);
+    if (*name >= '0' && *name <= '9' && !*end) {
+        *ret = (uint32_t)number;
+        return !errno && number < UINT32_MAX;
+    }
+    bytes = malloc(LOOKUP_BYTES);
+    return bytes && (group ? look_up_group(name, bytes, ret) : look_up_user(name, bytes, ret));
+}
+
+static enum allow_kind look_up(const struct config_pool *pool, enum config_allow kind, const char *name, uint32_t *ret)
+{
+    switch (kind) {
+    case CONFIG_ALLOW_CGROUP:
+        return ALLOW_CGROUP;
+    case CONFIG_ALLOW_UNIT:
+        return ALLOW_UNIT;
+    case CONFIG_ALLOW_USER:
+    case CONFIG_ALLOW_GROUP:
+        break;
+    }
+    if (look_up_id(name, kind == CONFIG_ALLOW_GROUP, ret))
+        return kind == CONFIG_ALLOW_GROUP ? ALLOW_GROUP : ALLOW_USER;
+    log_warning("[pool %s] allow: this machine has no %s \"%s\"; the pool is for the others", pool->name,
+                kind == CONFIG_ALLOW_GROUP ? "group" : "user", name);
+    return ALLOW_NONE;
+}
+
+void settings_pool_allow(const struct config_pool *pool, struct allow *ret)
+{
+    const char *at, *name;
+    enum config_allow kind;
+    size_t length;
+
+    allow_init(ret, pool->allow);
+    at = ret->text;
+    while (config_allow_next(&at, &kind, &name, &length)) {
+        char text[sizeof(pool->allow)];
+        enum allow_kind found;
+        uint32_t id = 0;
+
+        (void)snprintf(text, sizeof(text), "%.*s", (int)length, name);
+        found = look_up(pool, kind, text, &id);
+        allow_add(ret, found, id, name, length);
+    }
+}
+
+void settings_allow(const struct config *config, struct pools *pools)
+{
+    for (size_t i = 0; i < config->n_pools; i++) {
+        struct pool *pool = pools_by_name(pools, config->pools[i].name);
+
+        if (pool && pool->declared)
+            settings_pool_allow(&config->pools[i], &pool->allow);
+    }
+}

@@ -17,10 +17,10 @@
  * so that one of the two always sees what the other has done. A slot that was TAKEN is the broker's until it is DONE,
  * that is, until the end of the hold is recorded; if the broker dies before that, the next one records it.
  *
- * The broker never accesses this memory directly, because the client can remove the page. It reads by pread(), writes
- * by pwrite(), and has the kernel set TAKEN and DONE, all of which fail where a store would raise a signal. It trusts
- * nothing: a slot that names no hold of the session is skipped. So a client that writes nonsense ends only holds of its
- * own.
+ * The broker never accesses this memory directly, because the client can remove the page. It reads by pread() and has
+ * the kernel change words, all of which fail where a store would raise a signal; and never by write(), which would wait
+ * for a write() of the client. It trusts nothing: a slot that names no hold of the session is skipped. So a client that
+ * writes nonsense ends only holds of its own.
  */
 #pragma once
 

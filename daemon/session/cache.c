@@ -21,23 +21,14 @@ static size_t slot_at(unsigned slot)
  * Where the client has no page, writing would make one that is the broker's, for as long as the client likes. One that
  * was allocated but never written to is none: whoever has a cache writes to it when its session begins.
  */
-static bool has_page(const struct session *session)
+static bool change_word(const struct session *session, size_t offset, enum sys_change how, unsigned operand)
 {
-    const off_t at = offsetof(struct session_memory, cache);
-
-    return lseek(session->release_log, at, SEEK_DATA) == at;
+    return session->release_log >= 0 && !sys_change_word(session->release_log, offset, how, operand);
 }
 
-static bool set_bits(const struct session *session, unsigned slot, uint32_t bits)
+static bool set_bits(const struct session *session, unsigned slot, unsigned bits)
 {
-    return has_page(session) &&
-           !sys_set_bits(session->release_log, slot_at(slot) + offsetof(struct hold_cache_slot, state), bits);
-}
-
-static bool write_word(const struct session *session, size_t offset, uint32_t word)
-{
-    return has_page(session) &&
-           sys->pwrite(session->release_log, &word, sizeof(word), (off_t)offset) == (ssize_t)sizeof(word);
+    return change_word(session, slot_at(slot) + offsetof(struct hold_cache_slot, state), SYS_SET_BITS, bits);
 }
 
 bool session_read_cache(const struct session *session, struct hold_cache_slot slots[static HOLD_CACHE_SLOTS])
@@ -84,11 +75,8 @@ void session_cache_done(const struct session *session, unsigned slot)
 void session_tell_change(const struct session *session, uint64_t buffer)
 {
     size_t at = HOLD_CACHE_AT(changes) + buffer % HOLD_CACHE_CHANGES * sizeof(uint32_t);
-    uint32_t count;
 
-    if (!read_at(session, at, &count, sizeof(count)))
-        return;
-    (void)write_word(session, at, count + 1);
+    (void)change_word(session, at, SYS_ADD, 1);
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -97,7 +85,7 @@ bool session_tell_wanted(const struct session *session, bool wanted)
     uint32_t before;
 
     if (!read_at(session, HOLD_CACHE_AT(wanted), &before, sizeof(before)) || before == wanted ||
-        !write_word(session, HOLD_CACHE_AT(wanted), wanted))
+        !change_word(session, HOLD_CACHE_AT(wanted), SYS_SET, wanted))
         return false;
     atomic_thread_fence(memory_order_seq_cst);
     return true;

@@ -86,18 +86,31 @@ static int populate_by_reading(char *address, size_t length)
     return 0;
 }
 
-/* The futex operation that changes a word; nobody waits for it. */
-int sys_set_bits(int fd, size_t offset, uint32_t bits)
+/* Reading brings back what was swapped out, and makes no page where there is none. */
+static bool has_page(int fd, size_t offset, void *map)
 {
+    unsigned char resident = 0;
+    char byte;
+
+    return pread(fd, &byte, 1, (off_t)offset) == 1 && mincore(map, 1, &resident) == 0 && resident & 1;
+}
+
+/* By the futex operation that changes a word; nobody waits for it. */
+int sys_change_word(int fd, size_t offset, enum sys_change how, unsigned operand)
+{
+    static const int operations[] = {[SYS_SET] = FUTEX_OP_SET, [SYS_ADD] = FUTEX_OP_ADD, [SYS_SET_BITS] = FUTEX_OP_OR};
     size_t within = offset % page_size(), length = within + sizeof(uint32_t);
     char *map = sys->mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - within));
-    long r;
+    long r = -1;
     int err;
 
     if (map == MAP_FAILED)
         return -1;
-    r = syscall(SYS_futex, map + within, FUTEX_WAKE_OP, 0, NULL, map + within,
-                FUTEX_OP(FUTEX_OP_OR, (int)bits, FUTEX_OP_CMP_EQ, 0));
+    if (has_page(fd, offset, map))
+        r = syscall(SYS_futex, map + within, FUTEX_WAKE_OP, 0, NULL, map + within,
+                    FUTEX_OP(operations[how], (int)operand, FUTEX_OP_CMP_EQ, 0));
+    else
+        errno = ENODATA;
     err = errno;
     (void)sys->munmap(map, length);
     errno = err;

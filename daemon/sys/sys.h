@@ -83,9 +83,21 @@ int sys_fd_check(int fd);
  * shared memory. -1 and errno. */
 int sys_memfd_new(const char *name, uint64_t huge);
 
-/* Sets bits of a word, at a multiple of its size in the file, of memory from which others may punch pages: the kernel
- * does it atomically, and what would be a SIGBUS is an error. -1 and errno. */
-int sys_set_bits(int fd, size_t offset, uint32_t bits);
+enum sys_change {
+    SYS_SET,
+    SYS_ADD,
+    SYS_SET_BITS,
+};
+
+/*
+ * Changes a word, at a multiple of its size in the file, of memory from which others may punch pages: the kernel does
+ * it atomically, and what would be a SIGBUS is an error. Where the file has no page it makes none: ENODATA. The operand
+ * is less than 2048. -1 and errno.
+ *
+ * It takes no lock of the inode, as write() and lseek() would: whoever may write to the file can have that for ever, in
+ * a write() of their own from memory whose page never comes.
+ */
+int sys_change_word(int fd, size_t offset, enum sys_change how, unsigned operand);
 
 /* Allocates every page under a writable shared mapping, as its policy and advice say. -1 and errno; never a signal. */
 int sys_populate(void *address, size_t length);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client holds the lock of the inode of the memory that it shares with the broker: its release log and hold cache.
+ * Whatever the broker does with that memory, its loop must not want that lock.
+ */
+#include "tests/integration/clients.h"
+#include "tests/integration/hostile/stall.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/un.h>
+
+#include "proto/envelope.h"
+#include "proto/frame.h"
+#include "proto/hold_cache.h"
+#include "proto/limits.h"
+#include "proto/memoryd.pb-c.h"
+#include "proto/methods.h"
+
+#define TIGHT "[pool tight]\nnodes = 0\ncapacity = 64M\n"
+
+/* A session with its log, in raw packets: the library closes the log's descriptor. */
+static int hello(const char *socket_path, int *ret_log)
+{
+    static uint8_t packet[MEMORYD_FRAME_MAX];
+    Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
+    struct frame_header header = {.method = METHOD_HELLO, .sequence = 1};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct fd_received received;
+    size_t size;
+
+    m.version_max = MEMORYD_MINOR_MAX;
+    m.release_log = true;
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
+    CHECK(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(envelope_pack(&m.base, packet + MEMORYD_HEADER_SIZE, sizeof(packet) - MEMORYD_HEADER_SIZE, &size) == 0);
+    header.payload_length = (uint32_t)size;
+    CHECK(frame_encode(packet, FRAME_FROM_CLIENT, &header) == MEMORYD_HEADER_SIZE);
+    CHECK(fd_send(fd, packet, MEMORYD_HEADER_SIZE + size, NULL, 0, 0) > 0);
+    CHECK(wait_readable(fd));
+    received = fd_receive(fd, packet, sizeof(packet), 1, 0);
+    CHECK(received.n == 1);
+    *ret_log = received.fds[0];
+    return fd;
+}
+
+static void hold_the_log(int channel, void *context)
+{
+    struct hold_cache *cache;
+    struct session_memory *memory;
+    struct stall stall;
+    int log;
+
+    stall_prepare(&stall);
+    become(UID_STRANGER);
+    (void)hello(context, &log);
+    memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED, log, 0);
+    CHECK(memory != MAP_FAILED);
+    cache = &memory->cache;
+    cache->in_hand = 1; /* the page is there */
+    stall_begin(&stall, log, 0);
+    tell(channel);
+    hear(channel);
+    CHECK(__atomic_load_n(&cache->wanted, __ATOMIC_SEQ_CST) == 1);
+    stall_end(&stall);
+}
+
+static void a_held_log_stops_nobody(void **state)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *all, *more;
+    struct broker_process *broker;
+    struct memclient *ctx;
+    struct child child;
+    pid_t pid;
+
+    test_needs_root();
+    broker = broker_for_test(TIGHT);
+    ctx = broker_connect(broker);
+    pid = broker_child(broker);
+    child_start(&child, hold_the_log, broker->socket);
+    child_hear(&child);
+    options.pool = "tight";
+    assert_done(memclient_alloc(ctx, 64 * MIB, &options, &all));
+    /* no room: every client is told that memory is wanted */
+    assert_refused(memclient_alloc(ctx, MIB, &options, &more), ENOMEM);
+    assert_done(memclient_ping(ctx));
+    assert_int_equal(broker_child(broker), pid);
+    child_tell(&child);
+    child_finish(&child);
+    memclient_buffer_unref(all);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {at_broker(a_held_log_stops_nobody)};
+
+    return test_run(tests, NULL, NULL);
+}

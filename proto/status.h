@@ -33,7 +33,7 @@
     X(NO_SUCH_ID, 16, ENOENT, "this id was never given out")                                             \
     X(NO_SUCH_NAME, 17, ENOENT, "no buffer has this name")                                               \
     X(NAME_EXISTS, 18, EEXIST, "the name is bound already")                                              \
-    X(BAD_NAME, 19, EINVAL, "not a name: 1-255 bytes of UTF-8 without control characters")               \
+    X(BAD_NAME, 19, EINVAL, "not a name: 1-255 bytes of printable UTF-8")                                \
     X(TOKEN_MALFORMED, 20, EBADMSG, "32 bytes that are no token")                                        \
     X(TOKEN_FOREIGN, 21, EREMOTE, "a token of another broker")                                           \
     X(TOKEN_STALE, 22, ESTALE, "the token's buffer has ended")                                           \

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/printable.h"
 #include "core/context.h"
 
 static int refuse_size(int r, const char *what)
@@ -75,9 +75,8 @@ int check_name(const char *name)
         return fail_with(EINVAL, "a name has 1 to %d bytes", MEMCLIENT_NAME_MAX);
     if (!utf8_is_text(name, n))
         return fail_with(EINVAL, "the name is not UTF-8");
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-            return fail_with(EINVAL, "the name has a control character");
+    if (!printable_without_controls(name, n))
+        return fail_with(EINVAL, "the name has a control character");
     return 0;
 }
 

@@ -252,6 +252,15 @@ int output_flush(void)
     return EXIT_REFUSED;
 }
 
+/* All is ASCII, since all else is escaped, but DEL, which JSON permits, too; it can only be within a string. */
+static int output_write_json(const char *piece, size_t n, void *data)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((piece[i] == 0x7f ? fputs("\\u007f", stdout) : putchar(piece[i])) == EOF)
+            return -1;
+    return 0;
+}
+
 int output_end(struct output *output, int r)
 {
     if (output->no_memory) {
@@ -259,7 +268,7 @@ int output_end(struct output *output, int r)
         r = EXIT_REFUSED;
     } else if (!r) {
         if (output->json) {
-            (void)json_dumpf(output->rows, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+            (void)json_dump_callback(output->rows, output_write_json, NULL, JSON_INDENT(2) | JSON_ENSURE_ASCII);
             putchar('\n');
         } else if (output->vertical) {
             output_print_vertical(output);

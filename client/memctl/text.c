@@ -11,8 +11,11 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "base/utf8.h"
+#include "base/printable.h"
 #include "memctl/text.h"
+
+/* As many as the writings of the world put on one letter, the chants of the Hebrew Bible included. */
+enum { MARKS_MAX = 4 };
 
 void text_init(void)
 {
@@ -21,47 +24,37 @@ void text_init(void)
         (void)setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-/* Decodes the first character of the text, which is not empty. Returns its length; 0: the byte is not UTF-8. */
-static size_t text_next_character(const char *text, uint32_t *ret)
+/*
+ * Does the locale draw it over the character before it? A few of these in a row are an accented letter; more of them
+ * run over the lines above and below, and one at the beginning would change what stands before the text.
+ */
+static bool text_is_mark(uint32_t c)
 {
-    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    size_t length = utf8_character(text, strnlen(text, 4));
-
-    if (!length)
-        return 0;
-    *ret = (uint8_t)text[0] & masks[length];
-    for (size_t i = 1; i < length; i++)
-        *ret = *ret << 6 | ((uint8_t)text[i] & 0x3f);
-    return length;
-}
-
-/* C0, DEL and C1; the ends of lines; what changes the direction of writing. */
-static bool text_is_control(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+    return c >= 0x300 && wcwidth((wchar_t)c) == 0;
 }
 
 char *text_clean(const char *text, char *clean, size_t size)
 {
-    size_t used = 0;
+    size_t left = strlen(text), used = 0;
+    unsigned marks = MARKS_MAX;
 
-    while (*text) {
-        char one[8];
-        uint32_t c = 0;
-        size_t length = text_next_character(text, &c), n;
+    while (left) {
+        char escape[PRINTABLE_ESCAPE_SIZE];
+        const char *one = text;
+        uint32_t c = (uint8_t)*text;
+        size_t length = utf8_decode(text, left, &c), n = length;
 
-        if (!length || (text_is_control(c) && c < 0x100))
-            n = (size_t)snprintf(one, sizeof(one), "\\x%02x", length ? c : (uint32_t)(uint8_t)*text);
-        else if (text_is_control(c))
-            n = (size_t)snprintf(one, sizeof(one), "\\u%04x", c & 0xffff);
-        else
-            memcpy(one, text, n = length);
+        marks = length && text_is_mark(c) ? marks + 1 : 0;
+        if (!length || !printable_character(c) || marks > MARKS_MAX) {
+            n = printable_escape_one(c, escape);
+            one = escape;
+        }
         if (n >= size - used)
             break;
         memcpy(clean + used, one, n);
         used += n;
         text += length ? length : 1;
+        left -= length ? length : 1;
     }
     clean[used] = '\0';
     return clean;
@@ -73,7 +66,7 @@ size_t text_columns(const char *text)
 
     while (*text) {
         uint32_t c = 0;
-        size_t length = text_next_character(text, &c);
+        size_t length = utf8_decode(text, strnlen(text, 4), &c);
         int width = length ? wcwidth((wchar_t)c) : 1;
 
         /* a character that the locale does not know most likely takes one column */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text for a terminal. Names, programs and paths are other users' texts: characters that could control the terminal
- * appear as escape sequences of C. Widths are in columns, not in bytes.
+ * Text for a terminal. Names, programs and paths are other users' texts: what is not printable (base/printable.h)
+ * appears as escape sequences of C. Widths are in columns, not in bytes.
  */
 #pragma once
 
@@ -14,8 +14,8 @@ enum { TEXT_MAX = 4096 };
 /* Must be called first. Texts are UTF-8, whatever the locale. */
 void text_init(void);
 
-/* Copies `text`, with \xNN for each byte that is not UTF-8, and \xNN or \uNNNN for each control character. Returns
- * `clean`. */
+/* Copies `text`, with \xNN for each byte that is not UTF-8, and \xNN, \uNNNN or \UNNNNNNNN for each character that is
+ * not printable or one mark too many over a letter. Returns `clean`. */
 char *text_clean(const char *text, char *clean, size_t size);
 
 /* The columns that a clean text takes. */

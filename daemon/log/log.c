@@ -25,7 +25,7 @@
 #include <systemd/sd-journal.h>
 
 #include "base/clock.h"
-#include "base/utf8.h"
+#include "base/printable.h"
 #include "log/limit.h"
 
 #define LINE_MAX_BYTES 1024
@@ -133,9 +133,9 @@ static void write_journal(enum log_level level, const char *message, const struc
 }
 
 /* The message may contain what a client wrote. */
-static void write_message(enum log_level level, char *message, const struct log_client *who)
+static void write_message(enum log_level level, char message[static LINE_MAX_BYTES], const struct log_client *who)
 {
-    utf8_make_printable(message);
+    printable_escape(message, LINE_MAX_BYTES);
     if (to_journal)
         write_journal(level, message, who);
     else

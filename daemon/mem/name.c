@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/utf8.h"
+#include "base/printable.h"
 #include "log/log.h"
 #include "proto/status.h"
 
@@ -79,7 +79,7 @@ static int check_path(const char *path, size_t length, struct problem *problem)
         return refuse(problem, STATUS_BAD_NAME, "an empty name; a name has 1 to %d bytes", MEMORYD_NAME_MAX);
     if (length > MEMORYD_NAME_MAX)
         return refuse(problem, STATUS_BAD_NAME, "a name of %zu bytes; a name has 1 to %d", length, MEMORYD_NAME_MAX);
-    if (!utf8_is_printable(path, length))
+    if (!printable_without_controls(path, length))
         return refuse(problem, STATUS_BAD_NAME, "a name is UTF-8 text without control characters");
     for (const char *part = path; part;) {
         const char *slash = strchr(part, '/');

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/printable.h"
 #include "broker/broker.h"
 #include "log/log.h"
 #include "proto/envelope.h"
@@ -86,7 +86,7 @@ static void log_refusal(const struct call *call, unsigned status, const char *it
 
 char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses)
 {
-    char *sentence = utf8_make_printable(problem->sentence);
+    char *sentence = printable_escape(problem->sentence, sizeof(problem->sentence));
     uint32_t first = 0;
     size_t n_refused = 0;
     char items[64] = "";
@@ -109,7 +109,7 @@ int reply_problem(const struct call *call, int status, struct problem *problem)
 
     if (!problem->sentence[0])
         problem_set(problem, "%s", status_text((unsigned)status));
-    message.sentence = utf8_make_printable(problem->sentence);
+    message.sentence = printable_escape(problem->sentence, sizeof(problem->sentence));
     message.item = problem->item;
     call->rpc->refused++;
     log_refusal(call, (unsigned)status, "", message.sentence);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/utf8.h"
+#include "base/printable.h"
 #include "rpc/request.h"
 
 void answer_HelloReply(struct request *request)
@@ -187,7 +187,7 @@ static size_t take_lines(struct reload_result *result, enum reload_what what, ch
     for (unsigned i = 0; i < result->n_lines; i++)
         if (result->lines[i].what == what) {
             last = &result->lines[i];
-            lines[n++] = utf8_make_printable(last->text);
+            lines[n++] = printable_escape(last->text, sizeof(last->text));
         }
     if (last && n < result->n_of[what])
         (void)snprintf(last->text, sizeof(last->text), "and %zu more", result->n_of[what] - n + 1);
@@ -200,7 +200,7 @@ void answer_ReloadReply(struct request *request)
     char *lines[RELOAD_WHATS][RELOAD_LINES_MAX];
     Memoryd__V1__ReloadReply reply = MEMORYD__V1__RELOAD_REPLY__INIT;
 
-    reply.config = utf8_make_printable(result->path);
+    reply.config = printable_escape(result->path, sizeof(result->path));
     reply.n_applied = take_lines(result, RELOAD_APPLIED, reply.applied = lines[RELOAD_APPLIED]);
     reply.n_restart = take_lines(result, RELOAD_RESTART, reply.restart = lines[RELOAD_RESTART]);
     reply.n_mistakes = take_lines(result, RELOAD_MISTAKE, reply.mistakes = lines[RELOAD_MISTAKE]);

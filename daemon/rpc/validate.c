@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/align.h"
-#include "base/utf8.h"
+#include "base/printable.h"
 #include "proto/limits.h"
 #include "proto/memoryd.pb-c.h"
 #include "proto/methods.h"
@@ -52,7 +52,7 @@ static int check_name(const char *name, struct problem *problem)
 
     if (!n || n > MEMORYD_NAME_MAX)
         return refuse(problem, STATUS_BAD_NAME, "a name of %zu bytes; from 1 to %d are allowed", n, MEMORYD_NAME_MAX);
-    if (!utf8_is_printable(name, n))
+    if (!printable_without_controls(name, n))
         return refuse(problem, STATUS_BAD_NAME, "a name is UTF-8 without control characters");
     for (const char *part = name;; part++) {
         size_t length = strcspn(part, "/");
@@ -64,6 +64,19 @@ static int check_name(const char *name, struct problem *problem)
         if (!*part)
             return 0;
     }
+}
+
+/* Names that are bound already may have characters of which none is made any more. */
+static int check_new_name(const char *name, struct problem *problem)
+{
+    int r = check_name(name, problem);
+
+    if (r || printable_text(name, strlen(name)))
+        return r;
+    return refuse(problem, STATUS_BAD_NAME,
+                  "\"%s\": a name has no invisible characters, no blanks but the ASCII one, and none that change the "
+                  "direction of writing",
+                  name);
 }
 
 /* The name without "uid:N/" before it. */
@@ -79,7 +92,7 @@ static const char *name_without_user(const char *name)
 
 static int check_pool_name(const char *name, struct problem *problem)
 {
-    if (strlen(name) > MEMORYD_POOL_NAME_MAX || !utf8_is_printable(name, strlen(name)))
+    if (strlen(name) > MEMORYD_POOL_NAME_MAX || !printable_without_controls(name, strlen(name)))
         return refuse(problem, STATUS_NO_SUCH_POOL, "no pool has such a name; it has at most %d printable characters",
                       MEMORYD_POOL_NAME_MAX);
     return 0;
@@ -107,8 +120,9 @@ static int validate_hello(const Memoryd__V1__HelloRequest *m, struct problem *pr
         return bad_argument(problem, "the lowest version the client speaks is above the highest");
     if (m->session ? m->secret.len != MEMORYD_SECRET_SIZE : m->secret.len != 0)
         return bad_argument(problem, "a session to resume needs its secret of 16 bytes, and a new one has none");
-    if (strlen(m->program) > MEMORYD_PROGRAM_MAX || !utf8_is_printable(m->program, strlen(m->program)))
-        return bad_argument(problem, "a program's name has at most 63 bytes of UTF-8 without control characters");
+    /* nobody chose how its program is called for this broker: any text will do, and is escaped where it is shown */
+    if (strlen(m->program) > MEMORYD_PROGRAM_MAX)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "a program's name has at most %d bytes", MEMORYD_PROGRAM_MAX);
     if (m->n_occupied_addresses > MEMORYD_OCCUPIED_MAX || m->n_occupied_sizes != m->n_occupied_addresses ||
         m->n_occupied_brokers != m->n_occupied_addresses)
         return bad_argument(problem, "occupied ranges are 64 at most, and each has an address, a size and a broker");
@@ -138,7 +152,7 @@ static int check_binding(const Memoryd__V1__NameBindRequest *m, struct problem *
 
     if (!strncmp(m->name, "uid:", 4))
         return refuse(problem, STATUS_BAD_NAME, "one can bind names of one's own user only, without \"uid:\"");
-    r = check_name(m->name, problem);
+    r = check_new_name(m->name, problem);
     if (r)
         return r;
     if ((unsigned)m->policy > MEMORYD__V1__NAME_POLICY__NAME_KEEP_FOR)

@@ -56,19 +56,18 @@ static inline bool utf8_is_text(const char *text, size_t n)
     return true;
 }
 
-/* Is it UTF-8 without control characters (C0 with NUL, DEL, C1), as every string of the protocol must be? */
-static inline bool utf8_is_printable(const char *text, size_t n)
+/* Decodes the character at the beginning of the n > 0 bytes. Returns its length; 0 if there is none. */
+static inline size_t utf8_decode(const char *text, size_t n, uint32_t *ret)
 {
-    const uint8_t *b = (const uint8_t *)text;
+    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    size_t length = utf8_character(text, n);
 
-    for (size_t i = 0; i < n;) {
-        size_t length = utf8_character(text + i, n - i);
-
-        if (!length || b[i] < 0x20 || b[i] == 0x7f || (b[i] == 0xc2 && b[i + 1] < 0xa0))
-            return false;
-        i += length;
-    }
-    return true;
+    if (!length)
+        return 0;
+    *ret = (uint8_t)text[0] & masks[length];
+    for (size_t i = 1; i < length; i++)
+        *ret = *ret << 6 | ((uint8_t)text[i] & 0x3f);
+    return length;
 }
 
 /* How many of the n bytes are left when a character that their end cuts in two is dropped. */
@@ -84,20 +83,4 @@ static inline size_t utf8_cut(const char *text, size_t n)
         return n;
     start--;
     return utf8_character(text + start, n - start) ? n : start;
-}
-
-/*
- * Makes printable text of what others may have written or what was cut to fit, so that no part of it passes for a line
- * of its own or is obeyed by a terminal. Returns the text.
- */
-static inline char *utf8_make_printable(char *text)
-{
-    size_t n = utf8_cut(text, strlen(text));
-
-    text[n] = '\0';
-    if (!utf8_is_printable(text, n))
-        for (char *c = text; *c; c++)
-            if (*c < ' ' || *c > '~')
-                *c = '?';
-    return text;
 }

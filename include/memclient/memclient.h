@@ -660,8 +660,9 @@ MEMCLIENT_API int memclient_move(struct memclient_buffer *buf, uint32_t node);
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /*
- * Names are per user: "a/b" is one's own, "uid:1000/a/b" another user's. 1-255 bytes of UTF-8 without control
- * characters, parts between slashes neither empty nor "." nor "..".
+ * Names are per user: "a/b" is one's own, "uid:1000/a/b" another user's. 1-255 bytes of printable UTF-8: no
+ * control characters, none that cannot be seen or that change the direction of writing. Parts between slashes are
+ * neither empty nor "." nor "..".
  *
  * Binds a name; it keeps the buffer alive. Needs MANAGE.
  *     -EEXIST   it is bound already
@@ -1006,7 +1007,7 @@ struct memclient_session {
     uint32_t uid;
     uint32_t gid;
     int32_t pid;
-    const char *program; /* what the client calls itself */
+    const char *program; /* what the client calls itself: any text, so escape it to show it */
     bool connected;
     uint64_t created_ms; /* wall clock, since 1970 */
     uint64_t bytes;      /* committed bytes of the buffers that it holds and is charged for */

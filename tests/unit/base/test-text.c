@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/problem.h"
 #include "base/utf8.h"
 
@@ -50,7 +51,7 @@ static void test_no_text(void **state)
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(utf8_is_text(bad[i].bytes, bad[i].n));
-        assert_false(utf8_is_printable(bad[i].bytes, bad[i].n));
+        assert_false(printable_text(bad[i].bytes, bad[i].n));
     }
 }
 
@@ -59,12 +60,42 @@ static void test_control_characters(void **state)
     for (int c = 0; c < 256; c++) {
         char text[2] = {(char)c, 'x'};
 
-        assert_int_equal(utf8_is_printable(text, 2), c >= 0x20 && c < 0x7f);
+        assert_int_equal(printable_text(text, 2), c >= 0x20 && c < 0x7f);
+        assert_int_equal(printable_without_controls(text, 2), c >= 0x20 && c < 0x7f);
     }
-    assert_false(utf8_is_printable(TEXT("\xc2\x80")));
-    assert_false(utf8_is_printable(TEXT("\xc2\x9f")));
-    assert_true(utf8_is_printable(TEXT("\xc2\xa0")));
-    assert_true(utf8_is_printable(TEXT("\u00e4\u20ac")));
+    assert_false(printable_without_controls(TEXT("\xc2\x80")));
+    assert_false(printable_without_controls(TEXT("\xc2\x9f")));
+    assert_true(printable_without_controls(TEXT("\xc2\xa0")));
+    assert_true(printable_without_controls(TEXT("\u202e")));
+}
+
+static void test_what_is_printable(void **state)
+{
+    /* the first and the last of each range, and their neighbours */
+    static const struct {
+        uint32_t first, last;
+    } hidden[] = {
+        {0x7f, 0xa0},       {0xad, 0xad},       {0x34f, 0x34f},      {0x61c, 0x61c},     {0x115f, 0x1160},
+        {0x1680, 0x1680},   {0x17b4, 0x17b5},   {0x180b, 0x180f},    {0x2000, 0x200f},   {0x2028, 0x202f},
+        {0x205f, 0x206f},   {0x2800, 0x2800},   {0x3000, 0x3000},    {0x3164, 0x3164},   {0xe000, 0xf8ff},
+        {0xfdd0, 0xfdef},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},    {0xffa0, 0xffa0},   {0xfff0, 0xfffb},
+        {0xfffe, 0xffff},   {0x13430, 0x1343f}, {0x1bca0, 0x1bca3},  {0x1d159, 0x1d159}, {0x1d173, 0x1d17a},
+        {0x1fffe, 0x1ffff}, {0xdfffe, 0xe0fff}, {0xefffe, 0x10ffff},
+    };
+    static const uint32_t shown[] = {' ', '~', 0xa1, 0xe4, 0x301, 0x5d0, 0x600, 0x6dd, 0x20ac, 0x65e5, 0xac00, 0x1f600};
+
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+        assert_true(printable_character(hidden[i].first - 1));
+        for (uint32_t c = hidden[i].first; c <= hidden[i].last; c++)
+            if (printable_character(c))
+                fail_msg("U+%04X is shown", c);
+        /* the last one ends the planes */
+        assert_int_equal(printable_character(hidden[i].last + 1), hidden[i].last < 0x10ffff);
+    }
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+        assert_true(printable_character(shown[i]));
+    for (uint32_t plane = 0; plane <= 0x10; plane++)
+        assert_false(printable_character(plane << 16 | 0xfffe) || printable_character(plane << 16 | 0xffff));
 }
 
 static void test_cut_between_characters(void **state)
@@ -76,16 +107,53 @@ static void test_cut_between_characters(void **state)
         assert_int_equal(utf8_cut(text, n), whole[n]);
 }
 
-static void test_text_of_others_is_made_printable(void **state)
+static void test_text_of_others_is_escaped(void **state)
 {
-    char good[] = "a\u00e4 \u20ac", line[] = "a\nmemoryd: b", terminal[] = "\x1b[2J";
-    char latin[] = "caf\xe9!", cut[] = "x\xe2\x82";
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        {"a\u00e4 \u20ac", "a\u00e4 \u20ac"},
+        {"a\nmemoryd: b", "a\\x0amemoryd: b"},
+        {"\x1b[2J", "\\x1b[2J"},
+        {"\xc2\x9b[2J", "\\x9b[2J"},
+        {"caf\xe9!", "caf\\xe9!"},
+        {"x\xe2\x82", "x"},
+        {"\u202egnp.exe", "\\u202egnp.exe"},
+        {"a\U000e0041\ufeffb", "a\\U000e0041\\ufeffb"},
+        {"", ""},
+    };
 
-    assert_string_equal(utf8_make_printable(good), "a\u00e4 \u20ac");
-    assert_string_equal(utf8_make_printable(line), "a?memoryd: b");
-    assert_string_equal(utf8_make_printable(terminal), "?[2J");
-    assert_string_equal(utf8_make_printable(latin), "caf?!");
-    assert_string_equal(utf8_make_printable(cut), "x");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[64];
+
+        snprintf(text, sizeof(text), "%s", cases[i].text);
+        assert_string_equal(printable_escape(text, sizeof(text)), cases[i].shown);
+    }
+}
+
+static void test_escapes_stay_whole_and_in_their_place(void **state)
+{
+    static const char evil[] = "a\u202e\u20ac\x1b\U000e0041\u00e4\xff z";
+    char whole[64];
+
+    snprintf(whole, sizeof(whole), "%s", evil);
+    printable_escape(whole, sizeof(whole));
+    for (size_t size = sizeof(evil); size < sizeof(whole); size++) {
+        char text[80];
+        size_t n;
+
+        memset(text, '#', sizeof(text));
+        memcpy(text, evil, sizeof(evil));
+        printable_escape(text, size);
+        n = strlen(text);
+        assert_in_range(n, 1, size - 1);
+        for (size_t i = size; i < sizeof(text); i++)
+            assert_int_equal(text[i], '#');
+        assert_true(printable_text(text, n));
+        assert_memory_equal(text, whole, n);
+        /* not in the middle of an escape sequence, nor more cut off than needed */
+        assert_true(whole[n] == '\0' || whole[n] == '\\' || n + 4 > size - 1);
+    }
 }
 
 static void test_long_sentences_stay_text(void **state)
@@ -117,8 +185,10 @@ int main(void)
         cmocka_unit_test(test_sound_text),
         cmocka_unit_test(test_no_text),
         cmocka_unit_test(test_control_characters),
+        cmocka_unit_test(test_what_is_printable),
         cmocka_unit_test(test_cut_between_characters),
-        cmocka_unit_test(test_text_of_others_is_made_printable),
+        cmocka_unit_test(test_text_of_others_is_escaped),
+        cmocka_unit_test(test_escapes_stay_whole_and_in_their_place),
         cmocka_unit_test(test_long_sentences_stay_text),
     };
 

@@ -106,6 +106,33 @@ static void each_thing_is_what_it_was(void **state)
     generation_finish();
 }
 
+/* No such name is made any more, but one may be in the ledger of a broker that made it. */
+static const char old_name[] = "\u202egnp.exe";
+
+static void bind_an_old_name(void)
+{
+    struct name_args name = {.policy = 0};
+
+    shared->sessions[0] = host_session_of(1, keeper_test, getuid());
+    assert_int_equal(host_alloc(shared->sessions[0], 4096, 0, &shared->buffers[0]), 0);
+    name.buffer = shared->buffers[0];
+    memcpy(name.name, old_name, sizeof(old_name));
+    assert_int_equal(CALL(shared->sessions[0], op_name_bind, &name), 0);
+    broker_commit(host.broker);
+}
+
+static void an_old_name_goes_on_working(void **state)
+{
+    generation_run(bind_an_old_name);
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_int_equal(host_lookup(shared->sessions[0], old_name, 0, 0, NULL), 0);
+    assert_int_equal(host_opened.id, shared->buffers[0]);
+    assert_int_equal(CALL(shared->sessions[0], op_name_unbind, old_name), 0);
+    assert_int_equal(host_lookup(shared->sessions[0], old_name, 0, 0, NULL), STATUS_NO_SUCH_NAME);
+    generation_finish();
+}
+
 /* ---- on its way -------------------------------------------------------------------------------------------------- */
 
 static void for_ever(unsigned moves)
@@ -447,6 +474,7 @@ int main(void)
         recovers(all_of_it_is_there_after_each_step_I5),
         recovers(what_was_not_committed_is_not_there),
         recovers(each_thing_is_what_it_was),
+        recovers(an_old_name_goes_on_working),
         recovers(what_was_on_its_way_is_charged_where_it_was_I5),
         recovers(what_was_on_its_way_back_comes_back_by_the_next_one_I4_I5),
         recovers(so_does_what_lies_on_several_nodes_I4_I5),

@@ -113,7 +113,7 @@ static void I8_a_program_cannot_forge_a_line_by_its_name(void **state)
                "2J");
     assert_ok(prctl(PR_SET_NAME, "test-log"));
     snprintf(wanted, sizeof(wanted),
-             "memoryd: warning: client %d \"a\\x22 of uid 0:\\x0a\\x1b\\x9b\" of uid 2000: said \"??2J\"\n",
+             "memoryd: warning: client %d \"a\\x22 of uid 0:\\x0a\\x1b\\x9b\" of uid 2000: said \"\\x9b2J\"\n",
              (int)getpid());
     assert_string_equal(said(), wanted);
 }

@@ -155,7 +155,7 @@ static void test_limits(void **state)
     need_row("| decoded | %d in %d pieces | bytes of memory for one message |", MEMORYD_ARENA_BYTES,
              MEMORYD_ARENA_PIECES);
     need_row("| nodes | %d | numbers 0 to %d |", MEMORYD_NODES_MAX, MEMORYD_NODES_MAX - 1);
-    need_row("| name | 1 to %d | bytes of UTF-8 without control characters, without `uid:N/` |", MEMORYD_NAME_MAX);
+    need_row("| name | 1 to %d | bytes of printable UTF-8, without `uid:N/` |", MEMORYD_NAME_MAX);
     need_row("| pool | %d | bytes of a pool's name |", MEMORYD_POOL_NAME_MAX);
     need_row("| program | %d | bytes of what a client calls itself |", MEMORYD_PROGRAM_MAX);
     need_row("| sentence | %d | bytes of `Problem.sentence` |", MEMORYD_SENTENCE_MAX);

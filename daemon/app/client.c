@@ -51,6 +51,13 @@ static void on_refused(void *userdata, struct connection *connection, int error,
     rpc_client_refused(&client->rpc, error, packet, size);
 }
 
+static bool on_open_fds(void *userdata, struct connection *connection, struct outgoing *reply, struct fdset *fds)
+{
+    struct client *client = connection->userdata;
+
+    return rpc_client_open_fds(&client->rpc, reply, fds);
+}
+
 static int on_closed(void *userdata, struct connection *connection)
 {
     struct app *app = userdata;
@@ -72,15 +79,15 @@ const struct net_handler client_net_handler = {
     .opened = on_opened,
     .packet = on_packet,
     .refused = on_refused,
+    .open_fds = on_open_fds,
     .closed = on_closed,
 };
 
 /* ---- rpc → net --------------------------------------------------------------------------------------------------- */
 
-static void transport_reply(void *connection, const struct frame_header *header, const void *payload, size_t size,
-                            struct fdset *fds)
+static void transport_reply(void *connection, const struct outgoing *reply)
 {
-    connection_reply(((struct client *)connection)->connection, header, payload, size, fds);
+    connection_reply(((struct client *)connection)->connection, reply);
 }
 
 static bool transport_event(void *connection, const struct frame_header *header, const void *payload, size_t size,

@@ -27,7 +27,20 @@ int claim_hold(struct broker *broker, struct session *session, struct buffer *bu
     return 0;
 }
 
-int claim_open(struct broker *broker, const struct claim *claim, struct opened_item *ret, int *ret_fd,
+/* A descriptor can be read, whatever else it is for. */
+static int claim_export(struct broker *broker, const struct hold *hold, struct problem *problem)
+{
+    struct buffer *buffer = hold->buffer;
+    uint32_t rights = hold->record->rights;
+
+    if (!(rights & RIGHT_READ))
+        return refuse(problem, STATUS_NO_RIGHT,
+                      "a descriptor of buffer %llu takes READ, which is not granted; open it without one",
+                      (unsigned long long)buffer->record->head.id);
+    return buffer_export(broker, buffer, rights & RIGHT_WRITE && !(buffer->record->flags & BUFFER_PUBLISHED), problem);
+}
+
+int claim_open(struct broker *broker, const struct claim *claim, bool with_fd, struct opened_item *ret,
                struct problem *problem)
 {
     struct buffer *buffer = claim->buffer;
@@ -51,8 +64,8 @@ int claim_open(struct broker *broker, const struct claim *claim, struct opened_i
     r = claim_hold(broker, claim->session, buffer, rights, &hold, problem);
     if (r)
         return r;
-    if (ret_fd) {
-        r = buffer_export(broker, buffer, hold->record->rights & RIGHT_WRITE && !is_published, ret_fd, problem);
+    if (with_fd) {
+        r = claim_export(broker, hold, problem);
         if (r) {
             hold_release(hold);
             return r;
@@ -64,38 +77,20 @@ int claim_open(struct broker *broker, const struct claim *claim, struct opened_i
 
 /* ---- of what was allocated --------------------------------------------------------------------------------------- */
 
-/* Uses the description that was opened beforehand, if there is one. */
-static int export_first(struct batch *batch, uint32_t i, int *ret_fd, struct problem *problem)
-{
-    struct broker *broker = batch->broker;
-    struct buffer *buffer = batch->buffers[i];
-    int r;
-
-    if (batch->fds[i] < 0)
-        return buffer_export(broker, buffer, true, ret_fd, problem);
-    r = buffer_watch(broker, buffer, problem);
-    if (r)
-        return r;
-    buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
-    *ret_fd = steal_fd(&batch->fds[i]);
-    return 0;
-}
-
-/* Adds a descriptor, unless `fds` is NULL. */
+/* A descriptor is to leave, unless `fds` is NULL: the description that was opened beforehand, if there is one, and if
+ * all before it have theirs. */
 static int claim_one(struct session *session, struct batch *batch, uint32_t i, struct opened_item *ret,
                      struct fdset *fds, struct problem *problem)
 {
     struct hold *hold;
-    int fd, r = claim_hold(batch->broker, session, batch->buffers[i], RIGHTS_ALL, &hold, problem);
+    int r = claim_hold(batch->broker, session, batch->buffers[i], RIGHTS_ALL, &hold, problem);
 
+    if (!r && fds)
+        r = buffer_export(batch->broker, batch->buffers[i], true, problem);
     if (r)
         return r;
-    if (fds) {
-        r = export_first(batch, i, &fd, problem);
-        if (r)
-            return r;
-        (void)fdset_push(fds, fd);
-    }
+    if (fds && batch->fds[i] >= 0 && fdset_count(fds) == i)
+        (void)fdset_push(fds, steal_fd(&batch->fds[i]));
     batch->fds[i] = fd_close(batch->fds[i]);
     if (session->release_log >= 0)
         buffer_add_flags(&batch->broker->buffers, batch->buffers[i], BUFFER_IN_HAND);
@@ -154,6 +149,7 @@ int claim_batch(struct session *session, struct batch *batch, const struct alloc
         return r;
     }
     ret->n = batch->n;
+    ret->with_fds = wanted;
     fdset_init(&ret->fds);
     fdset_move(&ret->fds, &fds);
     return 0;

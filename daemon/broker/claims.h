@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/problem.h"
@@ -30,9 +31,9 @@ struct claim {
     uint32_t rights; /* that are wanted of these; 0 = all */
 };
 
-/* Makes a hold and, unless `ret_fd` is NULL, a descriptor with the same rights. NO_RIGHT, PUBLISHED, LIMIT, NO_MEMORY,
+/* Makes a hold, and a descriptor with the same rights may leave if `with_fd`. NO_RIGHT, PUBLISHED, LIMIT, NO_MEMORY,
  * outcomes of buffer_export(). */
-int claim_open(struct broker *broker, const struct claim *claim, struct opened_item *ret, int *ret_fd,
+int claim_open(struct broker *broker, const struct claim *claim, bool with_fd, struct opened_item *ret,
                struct problem *problem);
 
 /* Makes what an allocation grants on its new buffers: a hold on each and, if asked for, descriptors, tokens and a name,

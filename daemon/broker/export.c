@@ -65,33 +65,26 @@ int find_own_memory(struct op *op, uint64_t buffer, uint32_t rights, struct hold
 }
 
 /* NO_RIGHT if its descriptor is open with other access. */
-static int foreign_export(const struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem)
+static int foreign_check_access(const struct buffer *buffer, bool writable, struct problem *problem)
 {
     bool is_writable = handle_is_writable(buffer->fd);
-    const char *how = is_writable ? "reading and writing" : "reading only";
 
-    if (writable != is_writable)
-        return refuse(problem, STATUS_NO_RIGHT,
-                      "buffer %llu is foreign: its descriptor is open for %s, and nobody can be given another; ask "
-                      "for that",
-                      (unsigned long long)buffer->record->head.id, how);
-    return handle_duplicate(buffer->fd, ret_fd, problem);
+    if (writable == is_writable)
+        return 0;
+    return refuse(
+        problem, STATUS_NO_RIGHT,
+        "buffer %llu is foreign: its descriptor is open for %s, and nobody can be given another; ask for that",
+        (unsigned long long)buffer->record->head.id, is_writable ? "reading and writing" : "reading only");
 }
 
-int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, int *ret_fd, struct problem *problem)
+int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, struct problem *problem)
 {
     int r;
 
     if (buffer_is_foreign(buffer))
-        return foreign_export(buffer, writable, ret_fd, problem);
-    if (writable && buffer->record->flags & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY))
-        return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
-                      (unsigned long long)buffer->record->head.id);
+        return foreign_check_access(buffer, writable, problem);
     r = buffer_watch(broker, buffer, problem);
     if (!r)
-        r = handle_reopen(buffer->fd, writable, ret_fd, problem);
-    if (r)
-        return r;
-    buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
-    return 0;
+        buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
+    return r;
 }

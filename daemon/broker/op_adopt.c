@@ -101,6 +101,7 @@ int op_adopt(struct op *op, const struct fdset *fds, struct opened *result)
     if (r)
         return r;
     result->n = 1;
+    result->with_fds = false;
     fdset_init(&result->fds);
     opened_fill(&result->items[0], hold);
     return 0;

@@ -26,7 +26,6 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
     if (r)
         return r;
     result->n = buffers->n;
-    fdset_init(&result->fds);
     for (uint32_t i = 0; i < buffers->n; i++) {
         struct problem problem = PROBLEM_NULL;
         struct hold *hold;
@@ -52,6 +51,14 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
 
 /* ---- shareable handles ------------------------------------------------------------------------------------------- */
 
+static int export_one(struct broker *broker, struct buffer *buffer, bool writable, struct problem *problem)
+{
+    if (writable && buffer->record->flags & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY))
+        return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
+                      (unsigned long long)buffer->record->head.id);
+    return buffer_export(broker, buffer, writable, problem);
+}
+
 int op_export(struct op *op, const struct export_args *args, struct statuses *result)
 {
     struct session *session;
@@ -60,19 +67,15 @@ int op_export(struct op *op, const struct export_args *args, struct statuses *re
     if (r)
         return r;
     result->n = args->buffers.n;
-    fdset_init(&result->fds);
     for (uint32_t i = 0; i < args->buffers.n; i++) {
         struct problem problem = PROBLEM_NULL;
         uint32_t rights = rights_complete(args->rights[i]) | RIGHT_READ;
         struct hold *hold;
-        int fd;
 
         r = find_hold(op->broker, session, args->buffers.id[i], rights, &hold, &problem);
         if (!r)
-            r = buffer_export(op->broker, hold->buffer, rights & RIGHT_WRITE, &fd, &problem);
-        if (!r)
-            (void)fdset_push(&result->fds, fd);
-        else
+            r = export_one(op->broker, hold->buffer, rights & RIGHT_WRITE, &problem);
+        if (r)
             item_failed(&op->problem, &problem, i);
         result->status[i] = r;
     }
@@ -114,6 +117,7 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
     if (r)
         return r;
     result->n = fdset_count(fds);
+    result->with_fds = false;
     fdset_init(&result->fds);
     for (uint32_t i = 0; i < result->n; i++) {
         struct problem problem = PROBLEM_NULL;

@@ -136,7 +136,6 @@ int op_lookup(struct op *op, const struct lookup_args *args, struct opened *resu
     struct buffer *buffer = NULL;
     struct opened_item item;
     uint32_t may = 0;
-    int fd = -1;
     int r = op_session(op, &session);
 
     if (!r)
@@ -148,15 +147,14 @@ int op_lookup(struct op *op, const struct lookup_args *args, struct opened *resu
     if (!r)
         r = may_claim(op, session, buffer, (enum hold_kind)args->claim, may);
     if (!r)
-        r = claim_open(op->broker, &(struct claim){session, buffer, may, args->rights}, &item,
-                       args->want_fd ? &fd : NULL, &op->problem);
+        r = claim_open(op->broker, &(struct claim){session, buffer, may, args->rights}, args->want_fd, &item,
+                       &op->problem);
     if (r)
         return r;
     hold_raise_kind(session_hold(session, item.id), (enum hold_kind)args->claim);
     result->n = 1;
     result->items[0] = item;
+    result->with_fds = args->want_fd;
     fdset_init(&result->fds);
-    if (fd >= 0)
-        (void)fdset_push(&result->fds, fd);
     return 0;
 }

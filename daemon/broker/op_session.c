@@ -16,7 +16,6 @@
 #include "broker/sessions.h"
 #include "broker/state.h"
 #include "log/log.h"
-#include "mem/handle.h"
 
 /* ---- the beginning ----------------------------------------------------------------------------------------------- */
 
@@ -39,19 +38,15 @@ static void fill_hello(struct broker *broker, const struct session *session, str
         .base_page = broker->options.topology->base_page,
         .broker_uid = broker->options.uid,
         .simulated = broker->options.topology->simulated,
-        .release_log = -1,
         .n_nodes = nodes_with_memory(broker->options.topology),
     };
     memcpy(result->secret, session->record->secret, sizeof(result->secret));
 }
 
-/*
- * Opens the session's release log for the client, and makes it if there is none. A client can do without one, so only
- * the keeper's end is an error.
- */
+/* Makes the session's release log if there is none. A client can do without one, so only the keeper's end is an
+ * error. */
 static int give_release_log(struct broker *broker, struct session *session, struct hello_result *result)
 {
-    struct problem ignored;
     int r = 0;
 
     if (session->release_log < 0) {
@@ -63,8 +58,7 @@ static int give_release_log(struct broker *broker, struct session *session, stru
         if (r)
             session->release_log = fd_close(session->release_log);
     }
-    if (!r)
-        (void)handle_reopen(session->release_log, true, &result->release_log, &ignored);
+    result->release_log = session->release_log >= 0;
     return r == -EPIPE ? r : 0;
 }
 

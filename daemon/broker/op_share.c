@@ -109,7 +109,6 @@ static int open_one(struct op *op, struct session *session, const struct open_ar
     struct buffer *buffer;
     struct claim claim;
     struct token *token;
-    int fd = -1;
     int r = tokens_check(&broker->tokens, args->tokens[i], &session->peer, clock_now_ns(), &token, problem);
 
     if (r)
@@ -119,11 +118,9 @@ static int open_one(struct op *op, struct session *session, const struct open_ar
     if (r)
         return r;
     claim = (struct claim){session, buffer, token->record->rights, args->rights};
-    r = claim_open(broker, &claim, &result->items[i], args->want_fds ? &fd : NULL, problem);
+    r = claim_open(broker, &claim, args->want_fds, &result->items[i], problem);
     if (r)
         return r;
-    if (fd >= 0)
-        (void)fdset_push(&result->fds, fd);
     if (!token_use(token)) {
         drop_token(broker, token, STATUS_TOKEN_EXHAUSTED);
         lifecycle_claim_gone(broker, buffer);
@@ -139,6 +136,7 @@ int op_open(struct op *op, const struct open_args *args, struct opened *result)
     if (r)
         return r;
     result->n = args->n;
+    result->with_fds = args->want_fds;
     fdset_init(&result->fds);
     for (uint32_t i = 0; i < args->n; i++) {
         struct problem problem = PROBLEM_NULL;

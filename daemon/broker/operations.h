@@ -22,8 +22,8 @@
  * Where the items of a batch succeed or fail one by one, the operation returns 0 and op->problem tells about the first
  * item that failed, with its number; its sentence is empty if none did.
  *
- * Descriptors in a result belong to the result's fdset; rpc/ steals them for the reply. Descriptors in arguments
- * stay the caller's.
+ * A result has no descriptors to go with the reply: it says that there are to be some, and rpc/ has them opened by
+ * op_open_fds() when the reply leaves. Descriptors in arguments stay the caller's.
  */
 #pragma once
 
@@ -127,7 +127,7 @@ struct hello_result {
     uint64_t base_page;
     uid_t broker_uid;
     bool simulated;
-    int release_log;  /* a descriptor for the client, the caller's; -1: none */
+    bool release_log; /* there is one for the client */
     uint32_t n_nodes; /* those with memory */
 };
 
@@ -137,7 +137,7 @@ int op_subscribe(struct op *op, uint32_t mask);
 
 /* ---- several buffers --------------------------------------------------------------------------------------------- */
 
-/* A row for each buffer, as in the message Buffers. `fds` has a descriptor for each that is OK, if wanted. */
+/* A row for each buffer, as in the message Buffers. */
 struct opened_item {
     int status;
     uint32_t rights;
@@ -153,7 +153,8 @@ struct opened_item {
 struct opened {
     uint32_t n;
     struct opened_item items[MEMORYD_BATCH_MAX];
-    struct fdset fds;
+    bool with_fds;    /* a descriptor for each item that is OK, with the access of its rights */
+    struct fdset fds; /* of the first of them, opened beforehand */
 };
 
 struct name_args {
@@ -184,7 +185,6 @@ struct ids {
 struct statuses {
     uint32_t n;
     int status[MEMORYD_BATCH_MAX];
-    struct fdset fds; /* of op_export */
 };
 
 struct export_args {
@@ -193,11 +193,48 @@ struct export_args {
 };
 
 int op_release(struct op *op, const struct ids *buffers, struct statuses *result);
+/* May descriptors of these leave? Each whose status is 0 is ready for op_open_fds(). */
 int op_export(struct op *op, const struct export_args *args, struct statuses *result);
 int op_import(struct op *op, const struct fdset *fds, struct opened *result);
 
 /* `fds` has one descriptor, which stays the caller's. */
 int op_adopt(struct op *op, const struct fdset *fds, struct opened *result);
+
+/* The descriptors that go with one reply. */
+struct fd_item {
+    uint64_t buffer;
+    uint32_t rights; /* READ, and perhaps WRITE; others mean nothing here */
+};
+
+struct fd_list {
+    uint64_t session;
+    uint32_t n;
+    bool release_log; /* the session's own, and nothing else: n is 1 */
+    struct fd_item items[MEMORYD_BATCH_MAX];
+};
+
+static inline void fd_list_init(struct fd_list *list, uint64_t session)
+{
+    list->session = session;
+    list->n = 0;
+    list->release_log = false;
+}
+
+static inline void fd_list_add(struct fd_list *list, uint64_t buffer, uint32_t rights)
+{
+    list->items[list->n++] = (struct fd_item){.buffer = buffer, .rights = rights};
+}
+
+/*
+ * Opens them: a descriptor in `fds`, which is empty, for each whose status is 0 then. The others have gone since the
+ * operation that promised them: a buffer was released or destroyed, or its session has ended. What was published
+ * meanwhile is opened for reading. `opened` is NULL, or has the first of them already, which are taken.
+ *
+ * Nothing that is recorded changes, so that the caller need not commit anything, and may be anywhere: in another
+ * operation, too. 0; or NO_DESCRIPTORS or NO_MEMORY: none of them is open, and there may be room later.
+ */
+int op_open_fds(struct op *op, const struct fd_list *list, struct fdset *opened, struct statuses *result,
+                struct fdset *fds);
 
 struct open_args {
     uint32_t n;

@@ -8,9 +8,9 @@
  * is a wasted system call, so a second packet is read only if the client sent several lately, or if the first one says
  * that it is one of several.
  *
- * Out: a reply is sent at once if the socket takes it; otherwise it waits in the outbox with its descriptors. A client
- * that lets a reply wait too long is disconnected; its session lives on, and it may come back. Events are hints: a
- * newer one replaces an older one of the same key, and few of them wait at a time.
+ * Out: a reply is sent at once if the socket takes it; otherwise it waits in the outbox, and its descriptors are opened
+ * when it leaves. A client that lets a reply wait too long is disconnected; its session lives on, and it may come back.
+ * Events are hints: a newer one replaces an older one of the same key, and few of them wait at a time.
  *
  * Only net.c frees a connection, at the end of a turn of the loop; everybody else marks it.
  */
@@ -25,8 +25,8 @@
 #include "base/list.h"
 #include "log/log.h"
 #include "net/net.h"
-#include "proto/fdset.h"
 #include "proto/frame.h"
+#include "proto/outgoing.h"
 #include "sys/peer.h"
 
 /* Packets per wake-up: a client that floods the broker gets a turn like any other. */
@@ -75,12 +75,8 @@ struct connection {
 /* The client has said HELLO: the deadline of the handshake ends. */
 void connection_established(struct connection *connection);
 
-/*
- * Sends the reply to one request, or lets it wait. The payload's length and the number of descriptors are put into the
- * header here. Takes the descriptors; those left in `fds`, since the connection is closing, stay the caller's.
- */
-void connection_reply(struct connection *connection, const struct frame_header *header, const void *payload,
-                      size_t size, struct fdset *fds);
+/* Sends the reply to one request, or a copy of it later. The handler is asked for its descriptors when it leaves. */
+void connection_reply(struct connection *connection, const struct outgoing *reply);
 
 /* Sends an event or lets it wait, instead of an unread one with the same key. False: too many wait. */
 bool connection_event(struct connection *connection, const struct frame_header *header, const void *payload,

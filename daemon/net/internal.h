@@ -36,7 +36,7 @@ bool net_user_is_backlogged(const struct net *net, const struct net_user *user);
 /* Closes a client's socket without waiting for descriptors in packets that nobody has received. */
 void net_close_socket(struct closer *closer, int fd);
 
-/* Has the connection's next packet tried again when descriptors in flight have arrived. */
+/* Has the connection's next packet tried again soon: descriptors in flight may have arrived, or others been closed. */
 void net_wait_for_budget(struct net *net, struct connection *connection);
 
 /* ---- connection.c ------------------------------------------------------------------------------------------------ */
@@ -55,7 +55,7 @@ void connection_flush(struct connection *connection);
 /* Has it received all descriptors? Then they are no longer counted. */
 bool connection_settle(struct connection *connection);
 
-/* Drops the packets that wait, with their descriptors. */
+/* Drops the packets that wait. */
 void outbox_clear(struct connection *connection);
 /* What was sent is no longer counted as in flight. */
 void outbox_fds_delivered(struct connection *connection);

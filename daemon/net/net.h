@@ -24,6 +24,7 @@
 #include "base/list.h"
 #include "proto/fdset.h"
 #include "proto/frame.h"
+#include "proto/outgoing.h"
 
 struct connection;
 struct closers;
@@ -57,6 +58,11 @@ struct net_handler {
                   const uint8_t *payload, struct fdset *fds);
     /* A packet that is not sound: an enum frame_error. The handler may answer it; the connection closes. */
     void (*refused)(void *userdata, struct connection *connection, int error, const uint8_t *packet, size_t size);
+    /*
+     * A reply is about to be sent: opens its descriptors into `fds`. It may set another payload, which says what there
+     * is no more, and which stays valid until the next call. False: none can be opened now, and it is called again.
+     */
+    bool (*open_fds)(void *userdata, struct connection *connection, struct outgoing *reply, struct fdset *fds);
     /* It is closed; the connection is valid during the call only. 0, or a negative errno that ends the broker. */
     int (*closed)(void *userdata, struct connection *connection);
 };
@@ -75,7 +81,7 @@ struct net {
 
     struct list connections;
     struct list in_flight; /* connections that have not received all descriptors sent to them */
-    struct list waiting;   /* connections whose next packet waits until descriptors in flight arrive */
+    struct list waiting;   /* connections whose next packet waits for descriptors: in flight, or to open */
     struct list closing;   /* connections to free at the end of this turn */
     struct event reap_event;
     struct event budget_event;

@@ -4,9 +4,12 @@
  * Sending, and the packets that wait to be sent.
  *
  * A packet is sent at once, without copying it, if none waits before it and the socket and the budgets have room.
- * Otherwise it is copied, and its descriptors move with the copy. Our own descriptors are closed as soon as the
- * kernel has its references; they stay counted until the client has received them, since the kernel counts them until
- * then.
+ * Otherwise it is copied, and waits without descriptors.
+ *
+ * Descriptors are opened for the packet that is being sent, when the budgets have room for them, and closed before the
+ * next one: the kernel has its references then, or the packet goes on waiting. So however much waits, and for however
+ * many clients, this process has those of one packet open. What was sent stays counted until the client has received
+ * it, since the kernel counts it until then.
  */
 
 #include "net/internal.h"
@@ -19,10 +22,10 @@
 
 struct waiting_packet {
     struct list link;
-    size_t size; /* header and payload */
+    struct outgoing packet; /* payload and list are in `bytes` */
+    size_t size;            /* of all that waits */
     bool is_event;
     uint64_t key;
-    struct fdset fds;
     uint8_t bytes[];
 };
 
@@ -94,17 +97,19 @@ static void outbox_close_writing(struct connection *connection)
         (void)event_del(&connection->deadline_event);
 }
 
-static enum sent send_packet(struct connection *connection, const struct iovec *iov, unsigned n_iov,
-                             const struct fdset *fds)
+/* With its descriptors, which are the caller's to close. */
+static enum sent send_with_fds(struct connection *connection, struct outgoing *packet, const struct fdset *fds)
 {
-    unsigned n = fds ? fdset_count(fds) : 0;
+    uint8_t head[MEMORYD_HEADER_SIZE];
+    struct iovec iov[2] = {{.iov_base = head, .iov_len = sizeof(head)},
+                           {.iov_base = (void *)(uintptr_t)packet->payload, .iov_len = packet->size}};
+    unsigned n = fdset_count(fds);
     int r;
 
-    if (!fd_budget_ok(connection, n) && (!connection_settle(connection) || !fd_budget_ok(connection, n))) {
-        net_wait_for_budget(connection->net, connection);
-        return SENT_LATER;
-    }
-    r = sockio_send(connection->fd, iov, n_iov, n ? fds->fds : NULL, n);
+    packet->header.payload_length = (uint32_t)packet->size;
+    packet->header.fd_count = (uint16_t)n;
+    frame_encode(head, FRAME_FROM_BROKER, &packet->header);
+    r = sockio_send(connection->fd, iov, packet->size ? 2 : 1, n ? fds->fds : NULL, n);
     switch (r) {
     case 0:
         fds_sent(connection, n);
@@ -127,6 +132,25 @@ static enum sent send_packet(struct connection *connection, const struct iovec *
     }
 }
 
+static enum sent send_packet(struct connection *connection, const struct outgoing *packet)
+{
+    struct outgoing leaving = *packet;
+    struct net *net = connection->net;
+    _cleanup_fdset_ struct fdset fds;
+
+    fdset_init(&fds);
+    if (!fd_budget_ok(connection, packet->n_fds) &&
+        (!connection_settle(connection) || !fd_budget_ok(connection, packet->n_fds))) {
+        net_wait_for_budget(net, connection);
+        return SENT_LATER;
+    }
+    if (packet->n_fds && !net->handler->open_fds(net->userdata, connection, &leaving, &fds)) {
+        net_wait_for_budget(net, connection);
+        return SENT_LATER;
+    }
+    return send_with_fds(connection, &leaving, &fds);
+}
+
 static void outbox_uncount(struct connection *connection, const struct waiting_packet *packet)
 {
     connection->queued -= packet->size;
@@ -139,7 +163,6 @@ static void outbox_drop(struct connection *connection, struct waiting_packet *pa
 {
     list_remove(&packet->link);
     outbox_uncount(connection, packet);
-    fdset_deinit(&packet->fds);
     free(packet);
 }
 
@@ -165,8 +188,7 @@ void connection_flush(struct connection *connection)
         return;
     while (!list_is_empty(&connection->outbox)) {
         struct waiting_packet *packet = container_of(list_first(&connection->outbox), struct waiting_packet, link);
-        struct iovec iov = {.iov_base = packet->bytes, .iov_len = packet->size};
-        enum sent sent = send_packet(connection, &iov, 1, &packet->fds);
+        enum sent sent = send_packet(connection, &packet->packet);
 
         if (sent == SENT_NEVER)
             return;
@@ -189,86 +211,60 @@ void connection_flush(struct connection *connection)
     connection_update_reading(connection);
 }
 
-/* A packet in the buffer of the function that made it. */
-struct outgoing {
-    const void *payload;
-    size_t size;
-    struct fdset *fds; /* or NULL */
-    bool is_event;
-    uint64_t key; /* of an event */
-};
-
-/* Copies a packet to the end of the outbox. */
-static void outbox_add(struct connection *connection, const struct iovec iov[static 2], const struct outgoing *outgoing)
+/* Copies a packet to the end of the outbox, and returns it there; NULL: the connection is closed instead. */
+static struct waiting_packet *outbox_add(struct connection *connection, const struct outgoing *packet)
 {
-    size_t size = iov[0].iov_len + iov[1].iov_len;
-    struct waiting_packet *packet;
+    size_t size = MEMORYD_HEADER_SIZE + packet->fd_list_size + packet->size;
+    struct waiting_packet *waiting;
 
     if (connection->user->queued + size > connection->net->limits.queued_bytes_uid) {
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: its user's clients leave more than %zu bytes of replies unread",
                          connection->net->limits.queued_bytes_uid);
-        return;
+        return NULL;
     }
-    packet = malloc(sizeof(*packet) + size);
-    if (!packet) {
+    waiting = malloc(sizeof(*waiting) + size);
+    if (!waiting) {
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: no memory for its replies");
-        return;
+        return NULL;
     }
-    packet->size = size;
-    packet->is_event = outgoing->is_event;
-    packet->key = outgoing->key;
-    fdset_init(&packet->fds);
-    if (outgoing->fds)
-        fdset_move(&packet->fds, outgoing->fds);
-    memcpy(packet->bytes, iov[0].iov_base, iov[0].iov_len);
-    if (iov[1].iov_len)
-        memcpy(packet->bytes + iov[0].iov_len, iov[1].iov_base, iov[1].iov_len);
-    list_append(&connection->outbox, &packet->link);
+    *waiting = (struct waiting_packet){.packet = *packet, .size = size};
+    waiting->packet.fd_list = waiting->bytes;
+    waiting->packet.payload = waiting->bytes + packet->fd_list_size;
+    if (packet->fd_list_size)
+        memcpy(waiting->bytes, packet->fd_list, packet->fd_list_size);
+    if (packet->size)
+        memcpy(waiting->bytes + packet->fd_list_size, packet->payload, packet->size);
+    list_append(&connection->outbox, &waiting->link);
     connection->queued += size;
     connection->user->queued += size;
-    if (packet->is_event)
-        connection->n_events++;
-    else if (connection->established && !event_pending(&connection->deadline_event, EV_TIMEOUT, NULL))
-        connection_arm_deadline(connection, connection->net->limits.stall_ms);
+    return waiting;
 }
 
-static void send_or_wait(struct connection *connection, struct frame_header header, const struct outgoing *outgoing)
+/* Is it sent, or will it never be? */
+static bool sent_at_once(struct connection *connection, const struct outgoing *packet)
 {
-    struct fdset *fds = outgoing->fds;
-    uint8_t head[MEMORYD_HEADER_SIZE];
-    struct iovec iov[2] = {{.iov_base = head, .iov_len = sizeof(head)},
-                           {.iov_base = (void *)(uintptr_t)outgoing->payload, .iov_len = outgoing->size}};
-
-    header.payload_length = (uint32_t)outgoing->size;
-    header.fd_count = (uint16_t)(fds ? fdset_count(fds) : 0);
-    frame_encode(head, FRAME_FROM_BROKER, &header);
-    if (list_is_empty(&connection->outbox)) {
-        enum sent sent = send_packet(connection, iov, outgoing->size ? 2 : 1, fds);
-
-        if (sent == SENT && fds)
-            fdset_deinit(fds);
-        if (sent != SENT_LATER)
-            return;
-    }
-    outbox_add(connection, iov, outgoing);
+    return list_is_empty(&connection->outbox) && send_packet(connection, packet) != SENT_LATER;
 }
 
-void connection_reply(struct connection *connection, const struct frame_header *header, const void *payload,
-                      size_t size, struct fdset *fds)
+void connection_reply(struct connection *connection, const struct outgoing *reply)
 {
     if (connection->unanswered)
         connection->unanswered--;
     if (connection->closing)
         return;
-    if (!connection->write_closed)
-        send_or_wait(connection, *header, &(struct outgoing){.payload = payload, .size = size, .fds = fds});
+    if (!connection->write_closed && !sent_at_once(connection, reply) && outbox_add(connection, reply) &&
+        connection->established && !event_pending(&connection->deadline_event, EV_TIMEOUT, NULL))
+        connection_arm_deadline(connection, connection->net->limits.stall_ms);
     connection_update_reading(connection);
 }
 
 bool connection_event(struct connection *connection, const struct frame_header *header, const void *payload,
                       size_t size, uint64_t key)
 {
+    const struct outgoing event = {.header = *header, .payload = payload, .size = size};
+    struct waiting_packet *waiting;
+
     if (connection->closing || connection->finishing || connection->write_closed)
         return true;
     list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link) {
@@ -277,8 +273,14 @@ bool connection_event(struct connection *connection, const struct frame_header *
     }
     if (connection->n_events >= CONNECTION_EVENTS_MAX)
         return false;
-    send_or_wait(connection, *header,
-                 &(struct outgoing){.payload = payload, .size = size, .is_event = true, .key = key});
+    if (sent_at_once(connection, &event))
+        return true;
+    waiting = outbox_add(connection, &event);
+    if (waiting) {
+        waiting->is_event = true;
+        waiting->key = key;
+        connection->n_events++;
+    }
     return true;
 }
 

@@ -18,18 +18,31 @@
 #include "proto/status.h"
 
 /* The message is `size` bytes in rpc->out. */
-static void send_reply(const struct call *call, uint32_t status, size_t size, struct fdset *fds)
+static void send_reply(const struct call *call, uint32_t status, size_t size, const struct fd_list *list,
+                       struct fdset *opened)
 {
-    struct frame_header header = {.method = call->method, .sequence = call->sequence, .status = status};
     struct rpc *rpc = call->rpc;
+    struct outgoing reply = {
+        .header = {.method = call->method, .sequence = call->sequence, .status = status},
+        .payload = rpc->out,
+        .size = size,
+    };
 
+    if (list && list->n) {
+        reply.fd_list = list;
+        reply.fd_list_size = offsetof(struct fd_list, items) + list->n * sizeof(list->items[0]);
+        reply.n_fds = list->n;
+    }
     /* recovery must not take back what the reply says */
     broker_commit(rpc->broker);
-    if (call->client)
-        rpc->transport->reply(call->client->connection, &header, rpc->out, size, fds);
+    if (!call->client)
+        return;
+    rpc->opened = opened;
+    rpc->transport->reply(call->client->connection, &reply);
+    rpc->opened = NULL;
 }
 
-static size_t reply_pack(struct rpc *rpc, const ProtobufCMessage *message)
+size_t reply_pack(struct rpc *rpc, const ProtobufCMessage *message)
 {
     size_t size;
     int r = envelope_pack(message, rpc->out, MEMORYD_PAYLOAD_MAX, &size);
@@ -40,21 +53,28 @@ static size_t reply_pack(struct rpc *rpc, const ProtobufCMessage *message)
     return size;
 }
 
-static void reply_status(const struct call *call, uint32_t status, const ProtobufCMessage *message, struct fdset *fds)
+static void reply_status(const struct call *call, uint32_t status, const ProtobufCMessage *message,
+                         const struct fd_list *list, struct fdset *opened)
 {
     struct rpc *rpc = call->rpc;
     size_t size = reply_pack(rpc, message);
-    const struct op_reply stored = {status, (uint32_t)size, fds ? fdset_count(fds) : 0};
+    const struct op_reply stored = {status, (uint32_t)size, list ? list->n : 0};
 
     rpc->requests++;
     if (call->kept)
         reply_store(rpc->broker, call->session, call->sequence, &stored, rpc->out);
-    send_reply(call, status, size, fds);
+    send_reply(call, status, size, list, opened);
 }
 
-void reply_message(const struct call *call, const ProtobufCMessage *message, struct fdset *fds)
+void reply_message(const struct call *call, const ProtobufCMessage *message)
 {
-    reply_status(call, STATUS_OK, message, fds);
+    reply_status(call, STATUS_OK, message, NULL, NULL);
+}
+
+void reply_with_fds(const struct call *call, const ProtobufCMessage *message, const struct fd_list *list,
+                    struct fdset *opened)
+{
+    reply_status(call, STATUS_OK, message, list, opened);
 }
 
 /* ---- refusals in the log ----------------------------------------------------------------------------------------- */
@@ -113,15 +133,14 @@ int reply_problem(const struct call *call, int status, struct problem *problem)
     message.item = problem->item;
     call->rpc->refused++;
     log_refusal(call, (unsigned)status, "", message.sentence);
-    reply_status(call, (uint32_t)status, &message.base, NULL);
+    reply_status(call, (uint32_t)status, &message.base, NULL, NULL);
     return 0;
 }
 
 /* ---- replies to repeats ------------------------------------------------------------------------------------------ */
 
-/* The descriptor of one buffer, anew. */
-static int export_item(const struct call *call, uint64_t buffer, uint32_t rights, struct fdset *fds,
-                       struct problem *problem)
+/* May a descriptor of this buffer leave again? */
+static int export_again(const struct call *call, uint64_t buffer, uint32_t rights, struct problem *problem)
 {
     struct op op = {.broker = call->rpc->broker, .session = call->session, .problem = PROBLEM_NULL};
     struct export_args args = {.buffers = {.n = 1, .id = {buffer}}, .rights = {rights}};
@@ -130,56 +149,46 @@ static int export_item(const struct call *call, uint64_t buffer, uint32_t rights
 
     if (!r)
         r = result.status[0];
-    if (!r)
-        (void)fdset_push(fds, fdset_steal(&result.fds, 0));
-    fdset_deinit(&result.fds);
     if (r > 0)
         *problem = op.problem;
     return r;
 }
 
-/* An item whose buffer is no longer available has this status, and zero in its other columns. */
-static void item_failed(Memoryd__V1__Buffers *buffers, size_t i, int status)
-{
-    buffers->statuses[i] = (uint32_t)status;
-    buffers->ids[i] = buffers->sizes[i] = buffers->bytes[i] = buffers->granules[i] = buffers->addresses[i] = 0;
-    buffers->rights[i] = buffers->flags[i] = 0;
-    if (buffers->tokens.len)
-        memset(buffers->tokens.data + i * MEMORYD_TOKEN_SIZE, 0, MEMORYD_TOKEN_SIZE);
-}
-
-static int export_again(const struct call *call, Memoryd__V1__Buffers *buffers, struct fdset *fds,
-                        struct problem *problem)
+static int export_all_again(const struct call *call, Memoryd__V1__Buffers *buffers, struct fd_list *list,
+                            struct problem *problem)
 {
     const uint32_t readable = MEMORYD__V1__RIGHT__RIGHT_READ, writable = readable | MEMORYD__V1__RIGHT__RIGHT_WRITE;
 
     for (size_t i = 0; i < buffers->n_statuses; i++) {
+        uint32_t rights = buffers->rights[i] & writable;
         struct problem one = PROBLEM_NULL;
         int r;
 
         if (buffers->statuses[i])
             continue;
-        r = export_item(call, buffers->ids[i], buffers->rights[i] & writable, fds, &one);
+        r = export_again(call, buffers->ids[i], rights, &one);
         if (r == STATUS_PUBLISHED) /* meanwhile: it can be read only */
-            r = export_item(call, buffers->ids[i], readable, fds, &one);
+            r = export_again(call, buffers->ids[i], rights = readable, &one);
         if (r < 0)
             return r;
+        if (!r)
+            fd_list_add(list, buffers->ids[i], rights);
         if (!r)
             continue;
         if (!problem->sentence[0])
             *problem = one;
-        item_failed(buffers, i, r);
+        reply_item_failed(buffers, i, r);
     }
     return 0;
 }
 
 static int reply_buffers_again(const struct call *call, size_t size)
 {
-    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
     struct rpc *rpc = call->rpc;
     struct problem problem = PROBLEM_NULL;
     Memoryd__V1__Buffers *buffers;
     ProtobufCMessage *message;
+    struct fd_list list;
     int r = envelope_unpack(&memoryd__v1__buffers__descriptor, rpc->out, size, &rpc->arena, &message);
 
     /* a broker packed it, so only damage of the ledger makes this fail */
@@ -188,12 +197,13 @@ static int reply_buffers_again(const struct call *call, size_t size)
         return reply_problem(call, STATUS_REFUSED, &problem);
     }
     buffers = (Memoryd__V1__Buffers *)message;
-    r = export_again(call, buffers, &fds, &problem);
+    fd_list_init(&list, call->session);
+    r = export_all_again(call, buffers, &list, &problem);
     if (r < 0)
         return r;
     if (problem.sentence[0])
         buffers->sentence = reply_sentence(call, &problem, buffers->n_statuses, buffers->statuses);
-    send_reply(call, STATUS_OK, reply_pack(rpc, message), &fds);
+    send_reply(call, STATUS_OK, reply_pack(rpc, message), &list, NULL);
     return 0;
 }
 
@@ -211,6 +221,6 @@ int reply_again(const struct call *call)
     }
     if (kept.n_fds)
         return reply_buffers_again(call, kept.size);
-    send_reply(call, kept.status, kept.size, NULL);
+    send_reply(call, kept.status, kept.size, NULL, NULL);
     return 0;
 }

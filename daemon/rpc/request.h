@@ -131,20 +131,27 @@ MEMORYD_LISTINGS(X)
 
 /* ---- replies ----------------------------------------------------------------------------------------------------- */
 
-/* Sends a message. Replies to recorded requests are kept first, even if their client has gone. Takes the descriptors,
- * if there are any and the client is there. */
-void reply_message(const struct call *call, const ProtobufCMessage *message, struct fdset *fds);
+/* Sends a message. Replies to recorded requests are kept first, even if their client has gone. */
+void reply_message(const struct call *call, const ProtobufCMessage *message);
+/* With the descriptors of a list, which are opened when it leaves. `opened`: the first of them, beforehand; or NULL. */
+void reply_with_fds(const struct call *call, const ProtobufCMessage *message, const struct fd_list *list,
+                    struct fdset *opened);
 
 /* Sends a status and its sentence, and logs them. An empty sentence becomes the status's own text; `problem` is made
  * printable. Returns 0. */
 int reply_problem(const struct call *call, int status, struct problem *problem);
 
-/* Sends the kept reply of an earlier request, with new descriptors. 0, or a negative errno that is fatal. */
+/* Sends the kept reply of an earlier request, with its descriptors. 0, or a negative errno that is fatal. */
 int reply_again(const struct call *call);
 
 /* The sentence, made printable, that says why the first item of a batch failed, for the batch's reply. Failed items are
  * logged. */
 char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses);
+
+/* An item whose buffer is no longer available has this status, and zero in its other columns. */
+void reply_item_failed(Memoryd__V1__Buffers *buffers, size_t i, int status);
+/* Packs a message into rpc->out, and returns its size. */
+size_t reply_pack(struct rpc *rpc, const ProtobufCMessage *message);
 
 /* ---- what several serve functions share -------------------------------------------------------------------------- */
 

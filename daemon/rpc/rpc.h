@@ -20,6 +20,7 @@
 #include "proto/arena.h"
 #include "proto/fdset.h"
 #include "proto/frame.h"
+#include "proto/outgoing.h"
 
 struct broker;
 struct broker_event;
@@ -27,9 +28,8 @@ struct peer;
 
 /* What the host does; `connection` is that of rpc_client_init(). */
 struct rpc_transport {
-    /* Sends the one reply to each packet. Takes the descriptors. */
-    void (*reply)(void *connection, const struct frame_header *header, const void *payload, size_t size,
-                  struct fdset *fds);
+    /* Sends the one reply to each packet, now or a copy of it later, and calls rpc_client_open_fds() when it does. */
+    void (*reply)(void *connection, const struct outgoing *reply);
     /* Sends an event, which replaces an unread one of the same key. False: too many wait. */
     bool (*event)(void *connection, const struct frame_header *header, const void *payload, size_t size, uint64_t key);
     void (*drop_events)(void *connection);
@@ -53,6 +53,7 @@ struct rpc {
     struct arena arena;   /* the message being served */
     struct arena scratch; /* the rows of the listing being answered */
     uint8_t *out;         /* the payload being made */
+    struct fdset *opened; /* descriptors that were opened beforehand for it, or NULL */
 };
 
 struct rpc_client {
@@ -81,6 +82,10 @@ void rpc_client_init(struct rpc_client *client, struct rpc *rpc, void *connectio
 /* Serves one packet. Descriptors that are not stolen stay the caller's. 0, or a negative errno that is fatal. */
 int rpc_client_packet(struct rpc_client *client, const struct frame_header *header, const uint8_t *payload,
                       struct fdset *fds);
+
+/* A reply leaves: opens its descriptors into `fds`, and has it say which of them there are not any more. False: none
+ * can be opened now. */
+bool rpc_client_open_fds(struct rpc_client *client, struct outgoing *reply, struct fdset *fds);
 
 /*
  * Before the first packet: serves the requests in the clients' release logs, which the broker before may not have read.

@@ -27,9 +27,14 @@ void answer_Buffers(struct request *request)
     uint64_t granules[MEMORYD_BATCH_MAX], addresses[MEMORYD_BATCH_MAX];
     Memoryd__V1__Buffers reply = MEMORYD__V1__BUFFERS__INIT;
     static const struct opened_item nothing;
+    struct fd_list list;
 
+    fd_list_init(&list, request->call.session);
     for (uint32_t i = 0; i < opened->n; i++) {
         const struct opened_item *item = opened->items[i].status ? &nothing : &opened->items[i];
+
+        if (opened->with_fds && item->id)
+            fd_list_add(&list, item->id, item->rights);
 
         statuses[i] = (uint32_t)opened->items[i].status;
         rights[i] = item->rights;
@@ -57,7 +62,7 @@ void answer_Buffers(struct request *request)
         reply.tokens.data = tokens[0];
         reply.tokens.len = opened->n * sizeof(tokens[0]);
     }
-    reply_message(&request->call, &reply.base, &opened->fds);
+    reply_with_fds(&request->call, &reply.base, &list, &opened->fds);
     explicit_bzero(tokens, reply.tokens.len);
 }
 
@@ -114,15 +119,21 @@ int serve_alloc(struct request *request, const Memoryd__V1__AllocRequest *m)
 void answer_Statuses(struct request *request)
 {
     struct statuses *result = &request->result.Statuses;
+    const struct export_args *exports = request->call.method == METHOD_EXPORT ? &request->args.export : NULL;
     uint32_t statuses[MEMORYD_BATCH_MAX];
     Memoryd__V1__Statuses reply = MEMORYD__V1__STATUSES__INIT;
+    struct fd_list list;
 
-    for (uint32_t i = 0; i < result->n; i++)
+    fd_list_init(&list, request->call.session);
+    for (uint32_t i = 0; i < result->n; i++) {
         statuses[i] = (uint32_t)result->status[i];
+        if (exports && !statuses[i])
+            fd_list_add(&list, exports->buffers.id[i], exports->rights[i]);
+    }
     reply.n_statuses = result->n;
     reply.statuses = statuses;
     reply.sentence = reply_sentence(&request->call, &request->op.problem, result->n, statuses);
-    reply_message(&request->call, &reply.base, &result->fds);
+    reply_with_fds(&request->call, &reply.base, &list, NULL);
 }
 
 int serve_release(struct request *request, const Memoryd__V1__ReleaseRequest *m)
@@ -134,16 +145,10 @@ int serve_release(struct request *request, const Memoryd__V1__ReleaseRequest *m)
     return op_release(&request->op, args, &request->result.Statuses);
 }
 
-static void release_export(struct request *request)
-{
-    fdset_deinit(&request->result.Statuses.fds);
-}
-
 int serve_export(struct request *request, const Memoryd__V1__ExportRequest *m)
 {
     struct export_args *args = &request->args.export;
 
-    request->release = release_export;
     args->buffers.n = (uint32_t)m->n_buffers;
     for (size_t i = 0; i < m->n_buffers; i++) {
         args->buffers.id[i] = m->buffers[i];

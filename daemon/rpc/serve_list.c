@@ -60,7 +60,7 @@ void answer_BufferInfo(struct request *request)
     Memoryd__V1__BufferInfo reply = MEMORYD__V1__BUFFER_INFO__INIT;
 
     pack_buffer(&reply, &request->result.BufferInfo);
-    reply_message(&request->call, &reply.base, NULL);
+    reply_message(&request->call, &reply.base);
 }
 
 /* ---- a page ------------------------------------------------------------------------------------------------------ */
@@ -113,7 +113,7 @@ static void answer_list(struct request *request)
     *list->page.rows = list->rows;
     if (list->page.simulated)
         *list->page.simulated = is_simulated(request);
-    reply_message(&request->call, &list->reply.base, NULL);
+    reply_message(&request->call, &list->reply.base);
 }
 
 static int serve_list(struct request *request, enum list_kind kind, const Memoryd__V1__ListRequest *m)

@@ -38,7 +38,7 @@ void answer_ReserveReply(struct request *request)
 
     reply.reservation = request->result.ReserveReply.id;
     reply.address = request->result.ReserveReply.address;
-    reply_message(&request->call, &reply.base, NULL);
+    reply_message(&request->call, &reply.base);
 }
 
 int serve_unreserve(struct request *request, const Memoryd__V1__UnreserveRequest *m)

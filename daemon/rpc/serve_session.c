@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/printable.h"
 #include "rpc/request.h"
 
@@ -17,7 +16,7 @@ void answer_HelloReply(struct request *request)
     struct hello_result *result = &request->result.HelloReply;
     struct rpc_client *client = request->call.client;
     Memoryd__V1__HelloReply reply = MEMORYD__V1__HELLO_REPLY__INIT;
-    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    struct fd_list list;
 
     client->session = result->session;
     client->minor = request->args.hello.version;
@@ -33,17 +32,17 @@ void answer_HelloReply(struct request *request)
     reply.base_page = result->base_page;
     reply.broker_uid = result->broker_uid;
     reply.simulated = result->simulated;
-    if (result->release_log >= 0)
-        (void)fdset_push(&fds, steal_fd(&result->release_log));
     reply.nodes = result->n_nodes;
-    reply_message(&request->call, &reply.base, &fds);
+    fd_list_init(&list, result->session);
+    list.release_log = result->release_log;
+    list.n = result->release_log;
+    reply_with_fds(&request->call, &reply.base, &list, NULL);
 }
 
 static void release_hello(struct request *request)
 {
     struct hello_result *result = &request->result.HelloReply;
 
-    result->release_log = fd_close(result->release_log);
     explicit_bzero(request->args.hello.args.secret, sizeof(request->args.hello.args.secret));
     explicit_bzero(result->secret, sizeof(result->secret));
 }
@@ -63,7 +62,6 @@ int serve_hello(struct request *request, const Memoryd__V1__HelloRequest *m)
                       "of both",
                       m->version_min, m->version_max, MEMORYD_MINOR_MIN, MEMORYD_MINOR_MAX);
     request->release = release_hello;
-    request->result.HelloReply.release_log = -1;
     request->args.hello.version = m->version_max < MEMORYD_MINOR_MAX ? m->version_max : MEMORYD_MINOR_MAX;
     *args = (struct hello_args){
         .peer = request->call.client->peer,
@@ -103,7 +101,7 @@ void answer_Done(struct request *request)
 {
     Memoryd__V1__Done done = MEMORYD__V1__DONE__INIT;
 
-    reply_message(&request->call, &done.base, NULL);
+    reply_message(&request->call, &done.base);
     if (request->call.method == METHOD_GOODBYE)
         rpc_client_disconnect(request->call.client);
 }
@@ -144,7 +142,7 @@ void answer_StatusReply(struct request *request)
     reply.arena_size = s->arena_size;
     reply.config = (char *)(uintptr_t)rpc->config;
     reply.config_stale = rpc->config_stale;
-    reply_message(&request->call, &reply.base, NULL);
+    reply_message(&request->call, &reply.base);
 }
 
 int serve_check(struct request *request, const Memoryd__V1__CheckRequest *m)
@@ -165,7 +163,7 @@ void answer_CheckReply(struct request *request)
     reply.faults = result->faults;
     reply.n_sentences = result->n_sentences;
     reply.sentences = sentences;
-    reply_message(&request->call, &reply.base, NULL);
+    reply_message(&request->call, &reply.base);
 }
 
 int serve_upgrade(struct request *request, const Memoryd__V1__UpgradeRequest *m)
@@ -204,5 +202,5 @@ void answer_ReloadReply(struct request *request)
     reply.n_applied = take_lines(result, RELOAD_APPLIED, reply.applied = lines[RELOAD_APPLIED]);
     reply.n_restart = take_lines(result, RELOAD_RESTART, reply.restart = lines[RELOAD_RESTART]);
     reply.n_mistakes = take_lines(result, RELOAD_MISTAKE, reply.mistakes = lines[RELOAD_MISTAKE]);
-    reply_message(&request->call, &reply.base, NULL);
+    reply_message(&request->call, &reply.base);
 }

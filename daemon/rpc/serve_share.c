@@ -24,7 +24,7 @@ void answer_ShareReply(struct request *request)
     reply.tokens.data = result->tokens[0];
     reply.tokens.len = result->n * sizeof(result->tokens[0]);
     reply.sentence = reply_sentence(&request->call, &request->op.problem, result->n, statuses);
-    reply_message(&request->call, &reply.base, NULL);
+    reply_message(&request->call, &reply.base);
 }
 
 static void release_share(struct request *request)
@@ -72,7 +72,7 @@ void answer_RevokeReply(struct request *request)
     Memoryd__V1__RevokeReply reply = MEMORYD__V1__REVOKE_REPLY__INIT;
 
     reply.revoked = request->result.RevokeReply;
-    reply_message(&request->call, &reply.base, NULL);
+    reply_message(&request->call, &reply.base);
 }
 
 void name_args_from(struct name_args *args, const Memoryd__V1__NameBindRequest *m)

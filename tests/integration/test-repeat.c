@@ -331,8 +331,8 @@ static bool two_brokers_died_over_it(void)
     return first.status == STATUS_REFUSED;
 }
 
-/* Sends the request to a broker that is killed where it would open a descriptor for it, in the middle of its turn. */
-static void broker_dies_in_the_middle(void)
+/* Sends the request to a broker that is killed before a system call that it would make for it. */
+static void broker_dies_before(unsigned long number)
 {
     struct __ptrace_syscall_info call = {.op = PTRACE_SYSCALL_INFO_NONE};
     pid_t pid = broker_child(&broker);
@@ -347,7 +347,7 @@ static void broker_dies_in_the_middle(void)
         assert_true(WIFSTOPPED(status));
         if (WSTOPSIG(status) == (SIGTRAP | 0x80))
             assert_true(ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(call), &call) > 0);
-        if (call.op == PTRACE_SYSCALL_INFO_ENTRY && call.entry.nr == SYS_openat)
+        if (call.op == PTRACE_SYSCALL_INFO_ENTRY && call.entry.nr == number)
             break;
         assert_ok(ptrace(PTRACE_SYSCALL, pid, NULL, NULL));
     } while (true);
@@ -362,8 +362,9 @@ static void refused_after_two_deaths(void)
 {
     const Memoryd__V1__Problem *said;
 
-    broker_dies_in_the_middle();
-    broker_dies_in_the_middle();
+    /* in the middle of its turn, where it would watch the buffer */
+    broker_dies_before(SYS_inotify_add_watch);
+    broker_dies_before(SYS_inotify_add_watch);
     first = *wire_call(&wire, &request);
     assert_int_equal(first.status, STATUS_REFUSED);
     said = wire_message(&first);
@@ -391,6 +392,24 @@ static void a_request_that_kills_brokers_is_not_tried_a_third_time(void **state)
     /* others are served, and it left nothing */
     (void)wire_do(&wire, METHOD_EXPORT, &export.base, STATUS_OK);
     assert_int_equal(claims(), 1);
+}
+
+/* The request is done by then, and its reply kept; only the descriptor is opened as it leaves. */
+static void a_reply_whose_descriptor_was_not_opened_any_more_is_repeated(void **state)
+{
+    Memoryd__V1__LookupRequest lookup = MEMORYD__V1__LOOKUP_REQUEST__INIT;
+    struct wire_packet *reply;
+
+    allocate();
+    lookup.id = buffer;
+    lookup.want_fd = true;
+    wire_request(&wire, &request, METHOD_LOOKUP, &lookup.base);
+    broker_dies_before(SYS_openat);
+    reply = wire_call(&wire, &request);
+    assert_int_equal(reply->status, STATUS_OK);
+    assert_int_equal(reply->n_fds, 1);
+    wire_close_fds(reply);
+    assert_int_equal(claims(), 2);
 }
 
 static void a_request_that_two_brokers_died_over_is_not_tried_again(void **state)
@@ -426,6 +445,7 @@ int main(void)
         TEST(one_that_waits_is_answered_by_the_next_broker),
         TEST(one_that_waits_outlives_many_brokers),
         TEST(a_request_that_kills_brokers_is_not_tried_a_third_time),
+        TEST(a_reply_whose_descriptor_was_not_opened_any_more_is_repeated),
         TEST(a_request_that_two_brokers_died_over_is_not_tried_again),
     };
 

@@ -382,18 +382,46 @@ int host_alloc(uint64_t session, uint64_t size, uint32_t flags, uint64_t *ret)
     return r;
 }
 
+void host_open_fds(uint64_t session, struct opened *opened, struct fdset *ret)
+{
+    static struct fd_list list;
+    struct statuses statuses = {.n = 0};
+
+    fdset_init(ret);
+    fd_list_init(&list, session);
+    for (uint32_t i = 0; i < opened->n && opened->with_fds; i++)
+        if (!opened->items[i].status)
+            fd_list_add(&list, opened->items[i].id, opened->items[i].rights);
+    assert_int_equal(CALL(session, op_open_fds, &list, &opened->fds, &statuses, ret), 0);
+    fdset_deinit(&opened->fds);
+    assert_int_equal(fdset_count(ret), list.n);
+}
+
+int host_open_release_log(uint64_t session)
+{
+    struct fd_list list = {.session = session, .n = 1, .release_log = true};
+    struct statuses statuses = {.n = 0};
+    struct fdset fds = FDSET_NULL;
+
+    assert_int_equal(CALL(session, op_open_fds, &list, NULL, &statuses, &fds), 0);
+    return fdset_steal(&fds, 0);
+}
+
 int host_export(uint64_t session, uint64_t buffer, uint32_t rights)
 {
     struct export_args args = {.buffers = {.n = 1, .id = {buffer}}, .rights = {rights}};
-    struct statuses result = {.n = 0};
-    int fd;
+    struct fd_list list = {.session = session, .n = 1, .items = {{buffer, rights}}};
+    struct statuses result = {.n = 0}, opened = {.n = 0};
+    struct fdset fds = FDSET_NULL;
 
     assert_int_equal(CALL(session, op_export, &args, &result), 0);
     assert_int_equal(result.n, 1);
     host_status = result.status[0];
-    fd = fdset_steal(&result.fds, 0);
-    fdset_deinit(&result.fds);
-    return fd;
+    if (host_status)
+        return -1;
+    assert_int_equal(CALL(session, op_open_fds, &list, NULL, &opened, &fds), 0);
+    assert_int_equal(opened.status[0], 0);
+    return fdset_steal(&fds, 0);
 }
 
 int host_release(uint64_t session, uint64_t buffer)
@@ -448,6 +476,14 @@ int host_share(uint64_t session, uint64_t buffer, const struct share_args *terms
     return result.status[0];
 }
 
+static int open_first(uint64_t session, struct opened *opened)
+{
+    struct fdset fds;
+
+    host_open_fds(session, opened, &fds);
+    return fdset_steal(&fds, 0);
+}
+
 int host_open(uint64_t session, const uint8_t token[32], uint32_t rights, int *ret_fd)
 {
     static struct open_args args;
@@ -459,8 +495,7 @@ int host_open(uint64_t session, const uint8_t token[32], uint32_t rights, int *r
     assert_int_equal(CALL(session, op_open, &args, &result), 0);
     host_opened = result.items[0];
     if (ret_fd)
-        *ret_fd = fdset_steal(&result.fds, 0);
-    fdset_deinit(&result.fds);
+        *ret_fd = open_first(session, &result);
     return result.items[0].status;
 }
 
@@ -483,8 +518,7 @@ int host_lookup(uint64_t session, const char *name, uint64_t id, uint32_t rights
     r = CALL(session, op_lookup, &args, &result);
     host_opened = result.items[0];
     if (ret_fd)
-        *ret_fd = r ? -1 : fdset_steal(&result.fds, 0);
-    fdset_deinit(&result.fds);
+        *ret_fd = r ? -1 : open_first(session, &result);
     return r;
 }
 

@@ -121,6 +121,10 @@ int host_alloc(uint64_t session, uint64_t size, uint32_t flags, uint64_t *ret);
 int host_export(uint64_t session, uint64_t buffer, uint32_t rights);
 extern int host_status;
 int host_release(uint64_t session, uint64_t buffer);
+/* Opens what goes with the reply to an operation, as when it is sent. */
+void host_open_fds(uint64_t session, struct opened *opened, struct fdset *ret);
+/* The session's release log, likewise. */
+int host_open_release_log(uint64_t session);
 /* these four fill host_opened */
 int host_adopt(uint64_t session, int fd, uint64_t *ret);
 int host_import(uint64_t session, int fd, uint64_t *ret);

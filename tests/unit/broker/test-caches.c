@@ -36,14 +36,17 @@ static uint64_t session_with_cache(uintptr_t connection, struct session_memory *
     struct hello_args args = {.connection = (void *)connection, .program = "test", .release_log = true};
     struct hello_result result;
     struct peer peer = PEER_NULL;
+    int log;
 
     assert_int_equal(peer_init_pid(&peer, getpid()), 0);
     args.peer = &peer;
     assert_int_equal(CALL(0, op_hello, &args, &result), 0);
     peer_deinit(&peer);
-    *ret = mmap(NULL, SESSION_MEMORY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, result.release_log, 0);
+    assert_true(result.release_log);
+    log = host_open_release_log(result.session);
+    *ret = mmap(NULL, SESSION_MEMORY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, log, 0);
     assert_mapped(*ret);
-    assert_ok(close(result.release_log));
+    assert_ok(close(log));
     (*ret)->cache.in_hand = 1;
     return result.session;
 }

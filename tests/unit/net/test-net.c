@@ -39,6 +39,9 @@ static struct {
     unsigned packets;
     unsigned refused;
     unsigned reply_fds; /* that the answers carry */
+    unsigned gone;      /* so many of them there are no more when they leave */
+    bool none_to_open;  /* now */
+    unsigned openings;  /* that were tried */
     size_t reply_size;
     bool establish;
     struct connection *last;
@@ -55,19 +58,40 @@ static int on_packet(void *userdata, struct connection *connection, const struct
                      const uint8_t *payload, struct fdset *fds)
 {
     static uint8_t bytes[MEMORYD_PAYLOAD_MAX];
-    struct fdset out = FDSET_NULL;
-    struct frame_header answer = {.method = header->method, .sequence = header->sequence};
+    const struct outgoing answer = {
+        .header = {.method = header->method, .sequence = header->sequence},
+        .payload = bytes,
+        .size = seen.reply_size,
+        .fd_list = seen.reply_fds ? &seen.reply_fds : NULL,
+        .fd_list_size = seen.reply_fds ? sizeof(seen.reply_fds) : 0,
+        .n_fds = seen.reply_fds,
+    };
 
     seen.packets++;
     if (seen.establish)
         connection_established(connection);
     if (header->method == SILENT)
         return 0;
-    for (unsigned i = 0; i < seen.reply_fds; i++)
-        (void)fdset_push(&out, open("/dev/null", O_RDONLY | O_CLOEXEC));
-    connection_reply(connection, &answer, bytes, seen.reply_size, &out);
-    fdset_deinit(&out);
+    connection_reply(connection, &answer);
     return 0;
+}
+
+static bool on_open_fds(void *userdata, struct connection *connection, struct outgoing *reply, struct fdset *fds)
+{
+    unsigned n;
+
+    seen.openings++;
+    if (seen.none_to_open)
+        return false;
+    memcpy(&n, reply->fd_list, sizeof(n));
+    assert_int_equal(n, reply->n_fds);
+    for (unsigned i = seen.gone; i < n; i++)
+        (void)fdset_push(fds, open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (seen.gone)
+        reply->payload = "gone";
+    if (seen.gone)
+        reply->size = 4;
+    return true;
 }
 
 static void on_refused(void *userdata, struct connection *connection, int error, const uint8_t *packet, size_t size)
@@ -82,7 +106,7 @@ static int on_closed(void *userdata, struct connection *connection)
 }
 
 static const struct net_handler handler = {
-    .opened = on_opened, .packet = on_packet, .refused = on_refused, .closed = on_closed};
+    .opened = on_opened, .packet = on_packet, .refused = on_refused, .open_fds = on_open_fds, .closed = on_closed};
 
 static struct net_limits limits(void)
 {
@@ -352,6 +376,9 @@ static void I7_descriptors_in_flight_are_bounded(void **state)
     for (int i = 0; i < 20; i++)
         turn();
     assert_int_equal(net->fds_in_flight, 60);
+    /* what waits is not open */
+    assert_int_equal(fd_count(), open_before);
+    assert_int_equal(seen.openings, 2);
     /* the other one has room within the user's budget, and no more */
     assert_true(is_served(good));
     assert_true(net->fds_in_flight <= 100);
@@ -367,6 +394,70 @@ static void I7_descriptors_in_flight_are_bounded(void **state)
         assert_int_equal(connection_fds_in_flight(c), 0);
     assert_int_equal(net->fds_in_flight, 0);
     assert_int_equal(fd_count(), open_before);
+}
+
+static void a_reply_waits_for_descriptors_to_open(void **state)
+{
+    FD_AUTO int waits = client_new();
+    FD_AUTO int good = client_new();
+    unsigned open_before, n = 0;
+    ssize_t size;
+
+    assert_true(is_served(waits));
+    assert_true(is_served(good));
+    open_before = fd_count();
+    seen.reply_fds = 3;
+    seen.none_to_open = true;
+    ask(waits, METHOD_PING);
+    TURN_UNTIL(seen.openings >= 2);
+    assert_int_equal(hear_fds(waits, NULL), -1);
+    /* others, who want none, are served */
+    seen.reply_fds = 0;
+    assert_true(is_served(good));
+    /* replies stay in order */
+    ask(waits, METHOD_PING);
+    TURN_UNTIL(seen.packets == 5);
+    assert_int_equal(hear_fds(waits, NULL), -1);
+    seen.none_to_open = false;
+    TURN_UNTIL((size = hear_fds(waits, &n)) != -1);
+    assert_int_equal(size, MEMORYD_HEADER_SIZE);
+    assert_int_equal(n, 3);
+    TURN_UNTIL((size = hear_fds(waits, &n)) != -1);
+    assert_int_equal(n, 0);
+    assert_int_equal(fd_count(), open_before);
+}
+
+/* Its header is that of what is sent. */
+static void a_reply_may_change_when_it_leaves(void **state)
+{
+    FD_AUTO int fd = client_new();
+    struct net_limits l = limits();
+    unsigned n = 0;
+    ssize_t size;
+
+    l.fds_in_flight = 4;
+    net_set_limits(net, &l);
+    seen.reply_fds = 3;
+    seen.reply_size = 100;
+    ask(fd, METHOD_PING);
+    ask(fd, METHOD_PING);
+    TURN_UNTIL(seen.packets == 2);
+    seen.gone = 2;
+    for (unsigned i = 0; i < 2; i++) {
+        struct fd_received received;
+        struct frame_header header;
+        static uint8_t bytes[200];
+        const uint8_t *payload;
+
+        TURN_UNTIL((received = fd_receive(fd, bytes, sizeof(bytes), 64, MSG_DONTWAIT)).size != -1);
+        n = received.n;
+        size = received.size;
+        fd_received_close(&received);
+        assert_int_equal(frame_decode(bytes, (size_t)size, n, FRAME_FROM_BROKER, &header, &payload), 0);
+        assert_int_equal(n, i ? 1 : 3);
+        assert_int_equal(header.payload_length, i ? 4 : 100);
+    }
+    assert_int_equal(seen.openings, 2);
 }
 
 static void I7_who_keeps_the_budget_is_disconnected_when_others_wait(void **state)
@@ -658,6 +749,8 @@ int main(void)
         TEST(I7_a_client_that_does_not_read_is_stopped_then_disconnected),
         TEST(I7_a_slow_reader_gets_everything),
         TEST(I7_descriptors_in_flight_are_bounded),
+        TEST(a_reply_waits_for_descriptors_to_open),
+        TEST(a_reply_may_change_when_it_leaves),
         TEST(I7_who_keeps_the_budget_is_disconnected_when_others_wait),
         TEST(I7_who_waits_for_itself_is_disconnected),
         TEST(a_client_that_says_nothing_is_disconnected),

@@ -127,7 +127,7 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
                                     .arena_base = 0x566000000000,
                                     .arena_size = 1 << 30,
                                     .base_page = 4096,
-                                    .release_log = args->release_log ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1};
+                                    .release_log = args->release_log};
     return operation(op, "hello");
 }
 
@@ -142,14 +142,24 @@ int op_subscribe(struct op *op, uint32_t mask)
     return operation(op, "subscribe");
 }
 
-static void add_fds(struct fdset *fds, unsigned n)
+int op_open_fds(struct op *op, const struct fd_list *list, struct fdset *opened, struct statuses *result,
+                struct fdset *fds)
 {
-    for (unsigned i = 0; i < n && i < fake.n_fds; i++) {
-        int fd = memfd_create("fake", MFD_CLOEXEC);
+    fake.list = *list;
+    fake.openings++;
+    if (fake.open_status == STATUS_NO_DESCRIPTORS)
+        return refuse(&op->problem, fake.open_status, "there are none");
+    result->n = list->n;
+    for (uint32_t i = 0; i < list->n; i++) {
+        int fd = opened ? fdset_steal(opened, i) : -1;
 
-        if (fd >= 0)
-            (void)fdset_push(fds, fd);
+        result->status[i] = i == fake.open_fails_at ? fake.open_status : 0;
+        if (result->status[i])
+            problem_set(&op->problem, "buffer %llu has ended", (unsigned long long)list->items[i].buffer);
+        else
+            (void)fdset_push(fds, fd >= 0 ? fd : memfd_create("fake", MFD_CLOEXEC));
     }
+    return 0;
 }
 
 static void fill(struct opened *result, uint32_t n)
@@ -158,7 +168,10 @@ static void fill(struct opened *result, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         result->items[i] =
             (struct opened_item){.rights = 15, .id = 100 + i, .size = 10, .bytes = 4096, .granule = 4096};
-    add_fds(&result->fds, n);
+    result->with_fds = fake.with_fds;
+    fdset_init(&result->fds);
+    for (unsigned i = 0; i < fake.n_opened; i++)
+        (void)fdset_push(&result->fds, memfd_create("opened", MFD_CLOEXEC));
 }
 
 int op_alloc(struct op *op, const struct alloc_spec *args, struct opened *result)
@@ -179,7 +192,6 @@ int op_export(struct op *op, const struct export_args *args, struct statuses *re
 {
     fake.export = *args;
     result->n = args->buffers.n;
-    add_fds(&result->fds, result->n);
     return operation(op, "export");
 }
 
@@ -196,7 +208,7 @@ int op_adopt(struct op *op, const struct fdset *fds, struct opened *result)
 {
     fake.imported = fdset_count(fds);
     fill(result, 1);
-    fdset_deinit(&result->fds);
+    result->with_fds = false;
     return operation(op, "adopt");
 }
 

@@ -22,8 +22,11 @@ struct fake {
     int begin;            /* what op_begin() returns for what is new */
     bool pend;            /* they return OP_PENDING instead */
     const char *sentence; /* of a refusal, if not NULL */
-    unsigned n_fds;       /* descriptors that results carry */
-    uint64_t n_records;   /* of each kind, for listings */
+    bool with_fds;        /* descriptors go with the reply */
+    unsigned n_opened;    /* of them, so many are open beforehand */
+    int open_status;      /* what becomes of the item that is `open_fails_at`; NO_DESCRIPTORS: of all of them */
+    unsigned open_fails_at;
+    uint64_t n_records; /* of each kind, for listings */
 
     const char *operation; /* the last one */
     unsigned calls;
@@ -48,6 +51,8 @@ struct fake {
     uint32_t mask;
     unsigned imported;
     struct ids released; /* by the last RELEASE */
+    struct fd_list list; /* the last one that was opened */
+    unsigned openings;
 
     struct broker_release_log releases[2]; /* of sessions that another broker left */
     unsigned n_releases;

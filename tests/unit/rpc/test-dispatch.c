@@ -45,14 +45,17 @@ static void note(const struct frame_header *header, const void *payload, size_t 
     heard.size = size;
 }
 
-static void t_reply(void *connection, const struct frame_header *header, const void *payload, size_t size,
-                    struct fdset *fds)
+/* As a socket with room for it. */
+static void t_reply(void *connection, const struct outgoing *reply)
 {
+    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    struct outgoing leaving = *reply;
+
     assert_ptr_equal(connection, &heard);
-    note(header, payload, size);
-    heard.n_fds = fds ? fdset_count(fds) : 0;
-    if (fds)
-        fdset_deinit(fds);
+    if (reply->n_fds)
+        assert_true(rpc_client_open_fds(&client, &leaving, &fds));
+    note(&leaving.header, leaving.payload, leaving.size);
+    heard.n_fds = fdset_count(&fds);
 }
 
 static bool t_event(void *connection, const struct frame_header *header, const void *payload, size_t size, uint64_t key)
@@ -344,7 +347,7 @@ static void alloc_carries_everything(void **state)
     m.placement = MEMORYD__V1__PLACEMENT__PLACEMENT_SPLIT;
     m.flags = MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
     m.wait_ms = 9;
-    fake.n_fds = 2;
+    fake.with_fds = true;
     call(METHOD_ALLOC, &m.base);
     assert_string_equal(fake.alloc.memory.pool, "fast");
     assert_int_equal(fake.alloc.n, 2);
@@ -484,7 +487,8 @@ static void I7_a_pending_verb_of_a_vanished_client_leaks_nothing(void **state)
     m.sizes = &size;
     m.n_sizes = 1;
     fake.pend = true;
-    fake.n_fds = 1;
+    fake.with_fds = true;
+    fake.n_opened = 1;
     before = heard.replies;
     call(METHOD_ALLOC, &m.base);
     assert_int_equal(rpc_client_lost(&client), 0);

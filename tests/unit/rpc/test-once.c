@@ -26,20 +26,39 @@ static struct heard {
     size_t size;
     unsigned n_fds;
     unsigned finished;
+    bool waits;
+    struct outgoing waiting;
+    uint8_t waiting_payload[MEMORYD_PAYLOAD_MAX];
+    uint8_t waiting_list[sizeof(struct fd_list)];
 } first, second;
 
-static void t_reply(void *connection, const struct frame_header *header, const void *payload, size_t size,
-                    struct fdset *fds)
+static void leaves(struct heard *heard, const struct outgoing *reply)
+{
+    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
+    struct outgoing leaving = *reply;
+
+    if (reply->n_fds && !rpc_client_open_fds(&heard->client, &leaving, &fds))
+        return;
+    heard->replies++;
+    heard->header = leaving.header;
+    memcpy(heard->payload, leaving.payload, leaving.size);
+    heard->size = leaving.size;
+    heard->n_fds = fdset_count(&fds);
+}
+
+/* At once, or a copy of it when the test says so. */
+static void t_reply(void *connection, const struct outgoing *reply)
 {
     struct heard *heard = connection;
 
-    heard->replies++;
-    heard->header = *header;
-    memcpy(heard->payload, payload, size);
-    heard->size = size;
-    heard->n_fds = fds ? fdset_count(fds) : 0;
-    if (fds)
-        fdset_deinit(fds);
+    if (!heard->waits) {
+        leaves(heard, reply);
+        return;
+    }
+    heard->waiting = *reply;
+    heard->waiting.payload = memcpy(heard->waiting_payload, reply->payload, reply->size);
+    if (reply->fd_list)
+        heard->waiting.fd_list = memcpy(heard->waiting_list, reply->fd_list, reply->fd_list_size);
 }
 
 static void t_established(void *connection)
@@ -154,16 +173,29 @@ static void a_refusal_is_kept_too(void **state)
     same_reply();
 }
 
+static const Memoryd__V1__Buffers *buffers_of(const struct heard *heard)
+{
+    ProtobufCMessage *message;
+
+    assert_int_equal(envelope_unpack(&memoryd__v1__buffers__descriptor, heard->payload, heard->size, &arena, &message),
+                     0);
+    return (const Memoryd__V1__Buffers *)message;
+}
+
 static void descriptors_come_anew(void **state)
 {
     unsigned open_before = fd_count();
 
-    fake.n_fds = 2;
+    fake.with_fds = true;
     alloc(&first, 2);
     assert_int_equal(first.n_fds, 2);
+    assert_int_equal(fake.openings, 1);
     memset(&fake.export, 0, sizeof(fake.export));
     alloc(&second, 2);
     assert_int_equal(second.n_fds, 2);
+    assert_int_equal(fake.openings, 2);
+    assert_int_equal(fake.list.items[0].buffer, 100);
+    assert_int_equal(fake.list.items[1].buffer, 101);
     assert_string_equal(fake.operation, "export");
     assert_int_equal(fake.export.buffers.id[0], 101); /* the last one of both */
     assert_int_equal(fake.export.rights[0], MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE);
@@ -173,26 +205,125 @@ static void descriptors_come_anew(void **state)
 
 static void what_cannot_be_exported_any_more_has_its_status(void **state)
 {
-    ProtobufCMessage *message;
-    Memoryd__V1__Buffers *buffers;
+    const Memoryd__V1__Buffers *buffers;
 
-    fake.n_fds = 2;
+    fake.with_fds = true;
     alloc(&first, 2);
-    fake.status = STATUS_NO_DESCRIPTORS;
-    fake.sentence = "none left";
+    fake.status = STATUS_LIMIT;
+    fake.sentence = "no more watches";
     alloc(&second, 2);
     assert_int_equal(second.header.status, 0);
     assert_int_equal(second.n_fds, 0);
-    assert_int_equal(envelope_unpack(&memoryd__v1__buffers__descriptor, second.payload, second.size, &arena, &message),
-                     0);
-    buffers = (Memoryd__V1__Buffers *)message;
+    buffers = buffers_of(&second);
     assert_int_equal(buffers->n_statuses, 2);
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(buffers->statuses[i], STATUS_NO_DESCRIPTORS);
+        assert_int_equal(buffers->statuses[i], STATUS_LIMIT);
         assert_int_equal(buffers->ids[i], 0);
         assert_int_equal(buffers->rights[i], 0);
     }
-    assert_string_equal(buffers->sentence, "none left");
+    assert_string_equal(buffers->sentence, "no more watches");
+}
+
+/* ---- replies that wait ------------------------------------------------------------------------------------------- */
+
+static void a_reply_that_waits_has_nothing_open(void **state)
+{
+    unsigned open_before = fd_count();
+
+    fake.with_fds = true;
+    fake.n_opened = 1;
+    first.waits = true;
+    alloc(&first, 2);
+    assert_int_equal(fake.openings, 0);
+    assert_int_equal(fd_count(), open_before);
+    packet(&first, HEADER(PING, 3), NULL); /* another reply is made meanwhile */
+    alloc(&first, 4);
+    leaves(&first, &first.waiting);
+    assert_int_equal(first.header.sequence, 4);
+    assert_int_equal(first.n_fds, 2);
+    assert_int_equal(fake.list.session, first.client.session);
+    assert_int_equal(fd_count(), open_before);
+}
+
+static void what_was_opened_beforehand_leaves_at_once(void **state)
+{
+    unsigned open_before = fd_count();
+
+    fake.with_fds = true;
+    fake.n_opened = 2;
+    alloc(&first, 2);
+    assert_int_equal(first.n_fds, 2);
+    assert_int_equal(fd_count(), open_before);
+}
+
+static void what_has_gone_meanwhile_has_its_status(void **state)
+{
+    Memoryd__V1__ExportRequest m = MEMORYD__V1__EXPORT_REQUEST__INIT;
+    uint64_t ids[] = {7, 8, 9};
+    uint32_t rights[] = {1, 1, 1};
+    const Memoryd__V1__Buffers *buffers;
+    const Memoryd__V1__Statuses *statuses;
+    ProtobufCMessage *message;
+
+    fake.with_fds = true;
+    fake.open_status = STATUS_STALE;
+    fake.open_fails_at = 1;
+    first.waits = true;
+    alloc(&first, 2);
+    leaves(&first, &first.waiting);
+    assert_int_equal(first.header.status, 0);
+    assert_int_equal(first.n_fds, 1);
+    buffers = buffers_of(&first);
+    assert_int_equal(buffers->statuses[0], 0);
+    assert_int_equal(buffers->ids[0], 100);
+    assert_int_equal(buffers->statuses[1], STATUS_STALE);
+    assert_int_equal(buffers->ids[1], 0);
+    assert_string_equal(buffers->sentence, "buffer 101 has ended");
+
+    m.buffers = ids;
+    m.rights = rights;
+    m.n_buffers = m.n_rights = 3;
+    packet(&first, HEADER(EXPORT, 3), &m.base);
+    leaves(&first, &first.waiting);
+    assert_int_equal(first.n_fds, 2);
+    assert_int_equal(envelope_unpack(&memoryd__v1__statuses__descriptor, first.payload, first.size, &arena, &message),
+                     0);
+    statuses = (const Memoryd__V1__Statuses *)message;
+    assert_int_equal(statuses->n_statuses, 3);
+    assert_int_equal(statuses->statuses[0], 0);
+    assert_int_equal(statuses->statuses[1], STATUS_STALE);
+    assert_int_equal(statuses->statuses[2], 0);
+    assert_string_equal(statuses->sentence, "buffer 8 has ended");
+}
+
+static void without_descriptors_a_reply_waits(void **state)
+{
+    fake.with_fds = true;
+    fake.open_status = STATUS_NO_DESCRIPTORS;
+    first.waits = true;
+    alloc(&first, 2);
+    leaves(&first, &first.waiting);
+    assert_int_equal(first.replies, 0);
+    fake.open_status = 0;
+    leaves(&first, &first.waiting);
+    assert_int_equal(first.replies, 1);
+    assert_int_equal(first.n_fds, 2);
+}
+
+/* A client can do without its release log, and shall not wait for it. */
+static void HELLO_does_not_wait_for_descriptors(void **state)
+{
+    Memoryd__V1__HelloRequest m = MEMORYD__V1__HELLO_REQUEST__INIT;
+
+    m.release_log = true;
+    memset(&second, 0, sizeof(second));
+    rpc_client_init(&second.client, &rpc, &second, NULL, (struct log_client){.uid = 1, .pid = 1});
+    fake.open_status = STATUS_NO_DESCRIPTORS;
+    packet(&second, HEADER(HELLO, 1), &m.base);
+    assert_true(fake.list.release_log);
+    assert_int_equal(second.replies, 1);
+    assert_int_equal(second.header.status, 0);
+    assert_int_equal(second.n_fds, 0);
 }
 
 static void one_that_is_running_is_answered_where_it_was_asked_again(void **state)
@@ -227,7 +358,8 @@ static void one_that_ends_without_a_client_is_answered_later(void **state)
     unsigned open_before = fd_count();
 
     fake.pend = true;
-    fake.n_fds = 2;
+    fake.with_fds = true;
+    fake.n_opened = 2;
     alloc(&first, 2);
     assert_int_equal(rpc_client_lost(&first.client), 0);
     fake_end(0);
@@ -453,6 +585,11 @@ int main(void)
         TEST(a_refusal_is_kept_too),
         TEST(descriptors_come_anew),
         TEST(what_cannot_be_exported_any_more_has_its_status),
+        TEST(a_reply_that_waits_has_nothing_open),
+        TEST(what_was_opened_beforehand_leaves_at_once),
+        TEST(what_has_gone_meanwhile_has_its_status),
+        TEST(without_descriptors_a_reply_waits),
+        TEST(HELLO_does_not_wait_for_descriptors),
         TEST(one_that_is_running_is_answered_where_it_was_asked_again),
         TEST(one_that_is_running_moves_from_a_connection_that_is_not_yet_lost),
         TEST(one_that_ends_without_a_client_is_answered_later),

@@ -68,8 +68,6 @@ static bool fd_budget_ok(struct connection *connection, unsigned n)
     const struct net *net = connection->net;
     const struct net_limits *limits = &net->limits;
 
-    if (!n)
-        return true;
     /* a packet with more descriptors than a limit allows is sent when none are in flight */
     if (connection->fds_in_flight && connection->fds_in_flight + n > limits->fds_in_flight)
         return false;
@@ -97,18 +95,19 @@ static void outbox_close_writing(struct connection *connection)
         (void)event_del(&connection->deadline_event);
 }
 
-/* With its descriptors, which are the caller's to close. */
-static enum sent send_with_fds(struct connection *connection, struct outgoing *packet, const struct fdset *fds)
+/* With its descriptors, which are the caller's to close; NULL: none. */
+static enum sent send_with_fds(struct connection *connection, const struct outgoing *packet, const struct fdset *fds)
 {
+    struct frame_header header = packet->header;
     uint8_t head[MEMORYD_HEADER_SIZE];
     struct iovec iov[2] = {{.iov_base = head, .iov_len = sizeof(head)},
                            {.iov_base = (void *)(uintptr_t)packet->payload, .iov_len = packet->size}};
-    unsigned n = fdset_count(fds);
+    unsigned n = fds ? fdset_count(fds) : 0;
     int r;
 
-    packet->header.payload_length = (uint32_t)packet->size;
-    packet->header.fd_count = (uint16_t)n;
-    frame_encode(head, FRAME_FROM_BROKER, &packet->header);
+    header.payload_length = (uint32_t)packet->size;
+    header.fd_count = (uint16_t)n;
+    frame_encode(head, FRAME_FROM_BROKER, &header);
     r = sockio_send(connection->fd, iov, packet->size ? 2 : 1, n ? fds->fds : NULL, n);
     switch (r) {
     case 0:
@@ -132,19 +131,23 @@ static enum sent send_with_fds(struct connection *connection, struct outgoing *p
     }
 }
 
+static bool may_have_fds(struct connection *connection, unsigned n)
+{
+    return fd_budget_ok(connection, n) || (connection_settle(connection) && fd_budget_ok(connection, n));
+}
+
 static enum sent send_packet(struct connection *connection, const struct outgoing *packet)
 {
-    struct outgoing leaving = *packet;
-    struct net *net = connection->net;
     _cleanup_fdset_ struct fdset fds;
+    struct net *net = connection->net;
+    struct outgoing leaving;
 
     fdset_init(&fds);
-    if (!fd_budget_ok(connection, packet->n_fds) &&
-        (!connection_settle(connection) || !fd_budget_ok(connection, packet->n_fds))) {
-        net_wait_for_budget(net, connection);
-        return SENT_LATER;
-    }
-    if (packet->n_fds && !net->handler->open_fds(net->userdata, connection, &leaving, &fds)) {
+    if (!packet->n_fds)
+        return send_with_fds(connection, packet, NULL);
+    leaving = *packet;
+    if (!may_have_fds(connection, packet->n_fds) ||
+        !net->handler->open_fds(net->userdata, connection, &leaving, &fds)) {
         net_wait_for_budget(net, connection);
         return SENT_LATER;
     }

@@ -63,17 +63,26 @@ bool connection_settle(struct connection *connection)
     return true;
 }
 
+/* Half of what other users leave, so that there is always some left for one more. */
+static unsigned fd_share(const struct net *net, const struct net_user *user)
+{
+    unsigned others = net->fds_in_flight - user->fds_in_flight;
+    unsigned share = others < net->limits.fds_in_flight_all ? (net->limits.fds_in_flight_all - others) / 2 : 0;
+
+    return share < net->limits.fds_in_flight_uid ? share : net->limits.fds_in_flight_uid;
+}
+
 static bool fd_budget_ok(struct connection *connection, unsigned n)
 {
     const struct net *net = connection->net;
-    const struct net_limits *limits = &net->limits;
+    const struct net_user *user = connection->user;
 
     /* a packet with more descriptors than a limit allows is sent when none are in flight */
-    if (connection->fds_in_flight && connection->fds_in_flight + n > limits->fds_in_flight)
+    if (connection->fds_in_flight && connection->fds_in_flight + n > net->limits.fds_in_flight)
         return false;
-    if (connection->user->fds_in_flight && connection->user->fds_in_flight + n > limits->fds_in_flight_uid)
+    if (user->fds_in_flight && user->fds_in_flight + n > fd_share(net, user))
         return false;
-    return !net->fds_in_flight || net->fds_in_flight + n <= limits->fds_in_flight_all;
+    return !net->fds_in_flight || net->fds_in_flight + n <= net->limits.fds_in_flight_all;
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */

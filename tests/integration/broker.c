@@ -156,6 +156,11 @@ void broker_start_as(struct broker_process *broker, const char *extra, uid_t uid
     start(broker, extra, 0, uid);
 }
 
+void broker_start_as_with_nofile(struct broker_process *broker, const char *extra, uid_t uid, unsigned nofile)
+{
+    start(broker, extra, nofile, uid);
+}
+
 static void forget_files(const struct broker_process *broker)
 {
     unlink(broker->config);

@@ -26,6 +26,7 @@ struct broker_process {
 void broker_start(struct broker_process *broker, const char *extra, unsigned nofile);
 /* As it is installed: with a user of its own, on a socket that a service manager made. For root only. */
 void broker_start_as(struct broker_process *broker, const char *extra, uid_t uid);
+void broker_start_as_with_nofile(struct broker_process *broker, const char *extra, uid_t uid, unsigned nofile);
 /* Like broker_start(), but for one that is expected to end by itself: its exit status. */
 int broker_run(struct broker_process *broker, const char *extra);
 /* SIGTERM; it must end with status 0, and its socket must be gone. Prints its log if the test fails. */

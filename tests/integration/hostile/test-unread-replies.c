@@ -24,6 +24,8 @@
 #define REQUESTS 400
 #define ITEMS    MEMORYD_BATCH_MAX
 #define CROWD    8
+/* With so few, 1024 are in flight to all users together. */
+#define FEW_FILES 4096
 /* Of so few buffers that the loop makes them itself, one request after the other. */
 #define ALLOCATIONS 60
 #define SMALL       16
@@ -307,6 +309,57 @@ static void I7_other_users_get_their_descriptors_meanwhile(void **state)
     broker_stop(&broker);
 }
 
+/*
+ * Each of several users has as many descriptors in flight as it may have, and receives none: there are some left for
+ * another one, and nobody had to be disconnected for that.
+ */
+static void I7_users_leave_descriptors_in_flight_to_others(void **state)
+{
+    enum { USERS = 3, CLIENTS = 3 };
+    static struct attack attacks[USERS][CLIENTS];
+    static struct wire_packet packet;
+    struct user users[USERS], victim;
+    struct wire_packet *reply;
+    uint64_t ids[ITEMS];
+    struct wire good;
+
+    test_needs_root();
+    broker_start_as_with_nofile(&broker, CONFIG, UID_BROKER, FEW_FILES);
+    for (unsigned i = 0; i < USERS; i++) {
+        user_start(&users[i], UID_STRANGER + i);
+        for (unsigned j = 0; j < CLIENTS; j++) {
+            struct attack *attack = &attacks[i][j];
+
+            user_connect(&users[i], &attack->wire);
+            allocate(&attack->wire, ids);
+            make_export(&attack->wire, &attack->request, ids);
+            attack->sent = 0;
+        }
+    }
+    user_start(&victim, UID_STRANGER + USERS);
+    user_connect(&victim, &good);
+    allocate(&good, ids);
+    for (unsigned i = 0; i < USERS; i++)
+        for (unsigned j = 0; j < CLIENTS; j++)
+            attack_send(&attacks[i][j], 2 * MEMORYD_UNACKNOWLEDGED_MAX);
+    for (unsigned i = 0; i < TURNS; i++)
+        (void)wire_do(&good, METHOD_PING, NULL, STATUS_OK);
+    make_export(&good, &packet, ids);
+    reply = wire_call(&good, &packet);
+    assert_int_equal(reply->status, STATUS_OK);
+    assert_int_equal(reply->n_fds, ITEMS);
+    wire_close_fds(reply);
+    assert_false(broker_said(&broker, "disconnected"));
+    wire_close(&good);
+    for (unsigned i = 0; i < USERS; i++) {
+        for (unsigned j = 0; j < CLIENTS; j++)
+            wire_lose(&attacks[i][j].wire);
+        child_kill(&users[i].child);
+    }
+    child_kill(&victim.child);
+    broker_stop(&broker);
+}
+
 /* ---- what happens to a buffer while its descriptor waits --------------------------------------------------------- */
 
 /* So few are in flight that the second reply waits. */
@@ -408,6 +461,7 @@ int main(void)
         TEST(a_client_that_reads_nothing_has_no_descriptors_open),
         TEST(what_is_allocated_and_not_read_is_open_once),
         TEST(I7_other_users_get_their_descriptors_meanwhile),
+        TEST(I7_users_leave_descriptors_in_flight_to_others),
         TEST(I4_a_release_behind_an_export_is_done_before_it_leaves),
         TEST(replies_that_waited_are_repeated_whole),
     };

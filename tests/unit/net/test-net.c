@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -396,6 +397,50 @@ static void I7_descriptors_in_flight_are_bounded(void **state)
     assert_int_equal(fd_count(), open_before);
 }
 
+static int client_new_as(uid_t uid)
+{
+    int fd;
+
+    assert_ok(chmod(path, 0666));
+    assert_ok(seteuid(uid));
+    fd = client_new();
+    assert_ok(seteuid(0));
+    return fd;
+}
+
+/* Each user takes what it can get, and the next one finds some. */
+static void I7_users_leave_descriptors_in_flight_to_others(void **state)
+{
+    enum { USERS = 3, CLIENTS = 3 };
+    struct net_limits l = limits();
+    int clients[USERS][CLIENTS];
+
+    test_needs_root();
+    l.fds_in_flight = 256;
+    l.fds_in_flight_uid = l.fds_in_flight_all = 1024;
+    net_set_limits(net, &l);
+    seen.reply_fds = 64;
+    for (unsigned i = 0; i < USERS; i++) {
+        unsigned before = net->fds_in_flight;
+
+        for (unsigned j = 0; j < CLIENTS; j++) {
+            clients[i][j] = client_new_as(61002 + i);
+            for (unsigned k = 0; k < 5; k++)
+                ask(clients[i][j], METHOD_PING);
+        }
+        TURN_UNTIL(seen.packets == (i + 1) * CLIENTS * 5);
+        assert_int_equal(net->fds_in_flight - before, (1024 - before) / 2);
+    }
+    {
+        FD_AUTO int last = client_new();
+
+        assert_true(is_served(last));
+    }
+    for (unsigned i = 0; i < USERS; i++)
+        for (unsigned j = 0; j < CLIENTS; j++)
+            close(clients[i][j]);
+}
+
 static void a_reply_waits_for_descriptors_to_open(void **state)
 {
     FD_AUTO int waits = client_new();
@@ -749,6 +794,7 @@ int main(void)
         TEST(I7_a_client_that_does_not_read_is_stopped_then_disconnected),
         TEST(I7_a_slow_reader_gets_everything),
         TEST(I7_descriptors_in_flight_are_bounded),
+        TEST(I7_users_leave_descriptors_in_flight_to_others),
         TEST(a_reply_waits_for_descriptors_to_open),
         TEST(a_reply_may_change_when_it_leaves),
         TEST(I7_who_keeps_the_budget_is_disconnected_when_others_wait),

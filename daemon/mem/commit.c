@@ -56,20 +56,29 @@ static int commit_allocate(struct commit *commit, int t, const struct slice *sli
     return 0;
 }
 
+/* So much more is done: a time to pause. */
+static void commit_advance(struct commit *commit, uint64_t bytes)
+{
+    commit->done += bytes;
+    commit->paused = commit->done < commit->plan.brief.bytes && commit_should_pause(commit);
+}
+
 static int commit_base(struct commit *commit, int t)
 {
     bool one_node = commit->plan.brief.strict;
     bool clear = commit->clear || commit->plan.brief.bytes <= COMMIT_INLINE_MAX;
-    struct slice slice;
     int r = 0;
 
-    for (uint64_t offset = 0; offset < commit->plan.brief.bytes && !r; offset += slice.length) {
-        slice = slice_at(commit, offset, one_node);
+    while (commit->done < commit->plan.brief.bytes && !r && !commit->paused) {
+        struct slice slice = slice_at(commit, commit->done, one_node);
+
         r = commit_check_cancel(commit);
         if (!r)
             r = slice_check_available(commit, &slice);
         if (!r)
             r = clear ? write_zeros(commit, t, &slice) : commit_allocate(commit, t, &slice);
+        if (!r)
+            commit_advance(commit, slice.length);
     }
     return r;
 }
@@ -89,11 +98,11 @@ static int check_hugetlb_available(struct commit *commit, const struct slice *sl
 static int allocate_hugetlb(struct commit *commit, int t)
 {
     unsigned long mask[SYS_NODE_MASK_WORDS];
-    struct slice slice;
     int r = 0;
 
-    for (uint64_t offset = 0; offset < commit->plan.brief.bytes && !r; offset += slice.length) {
-        slice = slice_at(commit, offset, true);
+    while (commit->done < commit->plan.brief.bytes && !r && !commit->paused) {
+        struct slice slice = slice_at(commit, commit->done, true);
+
         r = commit_check_cancel(commit);
         if (!r && !commit->topology->one_node) {
             node_mask(mask, slice.node);
@@ -104,6 +113,8 @@ static int allocate_hugetlb(struct commit *commit, int t)
             r = check_hugetlb_available(commit, &slice);
         if (!r)
             r = commit_allocate(commit, t, &slice);
+        if (!r)
+            commit_advance(commit, slice.length);
     }
     return r;
 }
@@ -130,21 +141,25 @@ static int commit_hugetlb(struct commit *commit, int t)
 
 static int commit_verify(struct commit *commit, int t)
 {
-    struct slice slice;
     int r = 0;
 
-    if (commit->topology->one_node)
-        return 0;
-    for (uint64_t offset = 0; offset < commit->plan.brief.bytes && !r; offset += slice.length) {
-        slice = slice_at(commit, offset, true);
+    if (!commit->verifying) {
+        commit->verifying = true;
+        commit->done = 0;
+    }
+    while (commit->done < commit->plan.brief.bytes && !r && !commit->paused) {
+        struct slice slice = slice_at(commit, commit->done, true);
+
         r = commit_check_cancel(commit);
         if (!r)
             r = slice_verify(commit, t, &slice);
+        if (!r)
+            commit_advance(commit, slice.length);
     }
     return r;
 }
 
-static int make_file(struct commit *commit, int *ret)
+static int make_file(struct commit *commit)
 {
     _cleanup_close_ int original = -1;
     _cleanup_close_ int t = -1;
@@ -164,31 +179,45 @@ static int make_file(struct commit *commit, int *ret)
         return commit_refuse_errno(commit, "another description of a buffer");
     if (sys->ftruncate(t, size) < 0)
         return commit_refuse_errno(commit, "the size of a buffer");
-    *ret = steal_fd(&t);
-    return 0;
+    commit->file = steal_fd(&t);
+    commit->done = 0;
+    commit->verifying = false;
+    commit->huge_bytes = 0;
+    return commit->pages == PAGES_HUGETLB ? 0 : slices_place(commit, commit->file);
 }
 
-static int fill_file(struct commit *commit, int t, uint64_t *huge)
+static int fill_file(struct commit *commit, int t)
 {
     int r = 0;
 
-    if (commit->pages != PAGES_HUGETLB)
-        r = slices_place(commit, t);
-    if (r || commit->lazy)
-        return r;
     switch (commit->pages) {
     case PAGES_ANY:
     case PAGES_BASE:
         r = commit_base(commit, t);
         break;
     case PAGES_THP:
-        r = commit_thp(commit, t, huge);
+        r = commit_thp(commit, t, &commit->huge_bytes);
         break;
     case PAGES_HUGETLB:
         r = commit_hugetlb(commit, t);
         break;
     }
-    if (!r && commit->plan.brief.strict)
+    return r;
+}
+
+static bool is_verified(const struct commit *commit)
+{
+    return commit->plan.brief.strict && !commit->lazy;
+}
+
+/* Goes on where it paused. */
+static int commit_pages(struct commit *commit, int t)
+{
+    int r = 0;
+
+    if (!commit->lazy && !commit->verifying)
+        r = fill_file(commit, t);
+    if (!r && !commit->paused && is_verified(commit) && !commit->topology->one_node)
         r = commit_verify(commit, t);
     return r;
 }
@@ -213,25 +242,21 @@ static int commit_trim(struct commit *commit, int t)
 static int commit_make(struct commit *commit)
 {
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | (commit->publishable ? 0 : F_SEAL_SEAL);
-    _cleanup_close_ int t = -1;
-    uint64_t huge = 0;
-    int r;
+    int r = commit->file < 0 ? make_file(commit) : 0;
 
-    r = make_file(commit, &t);
     if (!r)
-        r = fill_file(commit, t, &huge);
+        r = commit_pages(commit, commit->file);
+    if (r || commit->paused)
+        return r;
+    r = commit_trim(commit, commit->file);
     if (r)
         return r;
-    r = commit_trim(commit, t);
-    if (r)
-        return r;
-    if (sys->add_seals(t, seals) < 0)
+    if (sys->add_seals(commit->file, seals) < 0)
         return commit_refuse_errno(commit, "to seal a buffer");
-    if (handle_identity(t, &commit->identity) < 0)
+    if (handle_identity(commit->file, &commit->identity) < 0)
         return commit_refuse_errno(commit, "to identify a buffer");
-    commit->huge_bytes = huge;
-    commit->verified = commit->plan.brief.strict && !commit->lazy;
-    commit->fd = steal_fd(&t);
+    commit->verified = is_verified(commit);
+    commit->fd = steal_fd(&commit->file);
     return 0;
 }
 
@@ -240,11 +265,13 @@ void commit_init(struct commit *commit)
     memset(commit, 0, sizeof(*commit));
     atomic_init(&commit->cancel, false);
     commit->fd = -1;
+    commit->file = -1;
 }
 
 void commit_deinit(struct commit *commit)
 {
     commit->fd = fd_close(commit->fd);
+    commit->file = fd_close(commit->file);
 }
 
 bool commit_is_small(const struct commit *commit)
@@ -261,6 +288,9 @@ bool commit_maps(const struct commit *commit)
 
 int commit_run(struct commit *commit)
 {
+    commit->paused = false;
     commit->status = commit_make(commit);
+    if (!commit->paused)
+        commit->file = fd_close(commit->file);
     return commit->status;
 }

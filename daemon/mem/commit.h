@@ -43,7 +43,14 @@ struct commit {
     bool publishable;
     bool clear;       /* base pages too, which takes more than twice as long as allocating them; huge ones always are */
     unsigned threads; /* how many may work at all large ones together, as far as that is faster; 0: only the caller */
-    atomic_bool cancel; /* set by the loop, read by the worker */
+    atomic_bool cancel;       /* set by the loop, read by the worker */
+    const atomic_bool *pause; /* likewise: others wait for the worker; or NULL */
+
+    /* how far it has got */
+    int file; /* T; else -1 */
+    bool verifying;
+    uint64_t done; /* bytes filled, or verified */
+    bool paused;   /* between two slices: commit_run() goes on */
 
     /* out; descriptor, identity and figures only if status is 0 */
     int status; /* 0, NO_MEMORY, MISPLACED, NO_DESCRIPTORS, NOT_SUPPORTED, TIMED_OUT (cancelled) */
@@ -56,7 +63,7 @@ struct commit {
 
 /* All of it 0 but fd and the flag, which get their "nothing" values. */
 void commit_init(struct commit *commit);
-/* Closes the descriptor if nobody has taken it. Large buffers take long, and need a worker. */
+/* Closes the descriptors if nobody has taken it. Large buffers take long, and need a worker. */
 void commit_deinit(struct commit *commit);
 
 /* May the loop run it itself? */
@@ -65,5 +72,6 @@ bool commit_is_small(const struct commit *commit);
 /* Does the commit map the memory? */
 bool commit_maps(const struct commit *commit);
 
-/* Makes the buffer, on any thread; nothing is left behind on failure. The status is in the struct and returned. */
+/* Makes the buffer, on any thread; nothing is left behind on failure. The status is in the struct and returned. If
+ * commit->paused it is 0, and the commit is to be run again. */
 int commit_run(struct commit *commit);

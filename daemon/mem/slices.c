@@ -56,6 +56,11 @@ int commit_check_cancel(struct commit *commit)
     return refuse(&commit->problem, STATUS_TIMED_OUT, "the allocation was cancelled before it was complete");
 }
 
+bool commit_should_pause(const struct commit *commit)
+{
+    return commit->pause && atomic_load_explicit(commit->pause, memory_order_relaxed);
+}
+
 struct slice slice_at(const struct commit *commit, uint64_t offset, bool one_node)
 {
     uint64_t most = commit->page_size > COMMIT_SLICE ? commit->page_size : COMMIT_SLICE;

@@ -43,9 +43,9 @@ int slice_misplaced(struct commit *commit, const struct slice *slice, int seen);
 int slices_place(struct commit *commit, int fd);
 
 /*
- * Allocates all pages of a file whose policy is set, by huge pages as far as the kernel has them, and says in *huge how
- * much that was. For a large file several threads do it next to its memory, as many as commit->threads allows and
- * other commits leave. 0 or the status of the refusal; the caller closes the file then.
+ * Allocates all pages of a file whose policy is set, or those up to where it pauses, by huge pages as far as the kernel
+ * has them, and adds to *huge how much that was. For a large file several threads do it next to its memory, as many as
+ * commit->threads allows and other commits leave. 0 or the status of the refusal; the caller closes the file then.
  */
 int commit_thp(struct commit *commit, int t, uint64_t *huge);
 
@@ -59,3 +59,5 @@ int commit_refuse_errno(struct commit *commit, const char *what);
 int commit_refuse_node(struct commit *commit, uint32_t node);
 /* TIMED_OUT if it has been cancelled. */
 int commit_check_cancel(struct commit *commit);
+/* Does somebody wait for this worker? */
+bool commit_should_pause(const struct commit *commit);

@@ -72,7 +72,12 @@ static bool take_slice(struct crew *crew, struct slice *ret, bool *ret_whole)
     bool taken;
 
     pthread_mutex_lock(&crew->lock);
-    taken = !crew->status && crew->next < commit->plan.brief.bytes;
+    taken = !crew->status && !commit->paused && crew->next < commit->plan.brief.bytes;
+    /* not before the first one, so that it gets on */
+    if (taken && crew->next > commit->done && commit_should_pause(commit)) {
+        commit->paused = true;
+        taken = false;
+    }
     if (taken) {
         *ret = slice_at(commit, crew->next, true);
         *ret_whole = cut_to_huge(ret, commit->page_size);
@@ -177,7 +182,7 @@ static void work_together(struct crew *crew, unsigned n)
 int commit_thp(struct commit *commit, int t, uint64_t *huge)
 {
     size_t size = (size_t)commit->plan.brief.bytes;
-    struct crew crew = {.commit = commit, .fd = t, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct crew crew = {.commit = commit, .fd = t, .lock = PTHREAD_MUTEX_INITIALIZER, .next = commit->done};
     unsigned n;
 
     crew.map = sys_map_aligned(t, 0, size, (size_t)commit->page_size, PROT_READ | PROT_WRITE, 0);
@@ -190,8 +195,10 @@ int commit_thp(struct commit *commit, int t, uint64_t *huge)
         work_together(&crew, n);
     else
         crew_work(&crew);
+    /* slices are taken in order, and those that were taken are filled */
+    commit->done = crew.next;
     if (!crew.status)
-        *huge = sys_huge_mapped(crew.map);
+        *huge += sys_huge_mapped(crew.map);
     (void)sys->munmap(crew.map, size);
     pthread_mutex_destroy(&crew.lock);
     return crew.status;

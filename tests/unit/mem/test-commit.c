@@ -430,6 +430,40 @@ static void a_dead_clients_commit_stops(void **state)
     assert_in_range(asked_for, 1, GIB);
 }
 
+/* Others wait all the time. It gets on by a slice each time, and is as it would be without pauses. */
+static void it_goes_on_where_it_paused(void **state)
+{
+    static const atomic_bool pause = true;
+    unsigned runs = 1, fds = fd_count();
+    struct commit c;
+
+    prepare(&c, PAGES_BASE, 2 * COMMIT_SLICE + page_size(), true);
+    c.pause = &pause;
+    for (; commit_run(&c) == 0 && c.paused; runs++)
+        assert_int_equal(c.fd, -1);
+    assert_int_equal(c.status, 0);
+    assert_int_equal(runs, machine.one_node ? 3 : 5);
+    check_buffer(&c);
+    assert_int_equal(memfd_allocated(c.fd), 2 * COMMIT_SLICE + page_size());
+    commit_deinit(&c);
+
+    prepare(&c, PAGES_BASE, 2 * COMMIT_SLICE, false);
+    c.pause = &pause;
+    assert_int_equal(commit_run(&c), 0);
+    assert_true(c.paused);
+    atomic_store(&c.cancel, true);
+    assert_int_equal(commit_run(&c), STATUS_TIMED_OUT);
+    assert_false(c.paused);
+    assert_int_equal(fd_count(), fds);
+
+    /* given up without being run again */
+    prepare(&c, PAGES_BASE, 2 * COMMIT_SLICE, false);
+    c.pause = &pause;
+    assert_int_equal(commit_run(&c), 0);
+    commit_deinit(&c);
+    assert_int_equal(fd_count(), fds);
+}
+
 static ssize_t cancel_at_the_second_write(int fd, const void *bytes, size_t size, off_t offset)
 {
     asked_for += size;
@@ -595,6 +629,7 @@ int main(void)
         TEST(hugetlb_buffers_are_committed),
         TEST(exhaustion_is_a_refusal),
         TEST(a_dead_clients_commit_stops),
+        TEST(it_goes_on_where_it_paused),
         TEST(so_does_one_that_clears),
         TEST(faults_leave_nothing_behind),
         TEST(faults_leave_nothing_behind_thp),

@@ -209,6 +209,30 @@ static void every_byte_has_its_page(void **state)
     commit_deinit(&c);
 }
 
+static void it_goes_on_where_it_paused(void **state)
+{
+    static const atomic_bool pause = true;
+    uint64_t bytes = 4 * SLICE + page_size();
+    unsigned runs = 1, fds = fd_count();
+    struct commit c;
+
+    calls.madvise = real_madvise;
+    prepare(&c, bytes, 2);
+    if (sys_kernel.available(-1) < 4 * bytes)
+        test_skip("there is little memory");
+    c.pause = &pause;
+    for (; commit_run(&c) == 0 && c.paused; runs++) {
+        assert_int_equal(c.fd, -1);
+        assert_int_equal(c.done, runs * SLICE);
+    }
+    assert_int_equal(c.status, 0);
+    assert_int_equal(runs, 5);
+    assert_int_equal(memfd_allocated(c.fd), bytes);
+    assert_in_range(c.huge_bytes, 0, bytes);
+    commit_deinit(&c);
+    assert_int_equal(fd_count(), fds);
+}
+
 static void one_that_fails_ends_it(void **state)
 {
     unsigned fds = fd_count();
@@ -305,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(all_of_it_is_done_once),
         TEST(every_byte_has_its_page),
+        TEST(it_goes_on_where_it_paused),
         TEST(one_that_fails_ends_it),
         TEST(who_cancels_waits_for_one_slice_each),
         TEST(memory_promised_to_another_thread_is_not_free),

@@ -299,7 +299,7 @@ void loop_run(struct app *app)
 
     do {
         before = app->net->n_packets;
-        if (served && !app->stopping && !work_pending(app->work) && spin_begin(&app->spin, clock_now_ns()))
+        if (served && !app->stopping && !work_is_busy(app->work) && spin_begin(&app->spin, clock_now_ns()))
             goes_on = loop_spin(app);
         else
             goes_on = loop_turn(app, 0);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/state.h"
@@ -19,6 +20,7 @@ struct closing {
     struct memory_job job;
     struct broker *broker;
     struct buffer *buffer; /* stays as long as its exit is this */
+    struct timer late;     /* somebody keeps the kernel waiting */
     uint64_t left;         /* bytes that may have pages: the first ones */
 };
 
@@ -97,7 +99,27 @@ static void closing_close_whole(struct closing *closing)
 
 /* ---- slice by slice ---------------------------------------------------------------------------------------------- */
 
+/* How long others may count on memory that somebody still has open. */
+#define LATE_MS 1000
+
+/* Nobody waits for this memory any more (reclaim.h). It is charged until it is back. */
+static void closing_late(struct timer *timer)
+{
+    struct closing *closing = container_of(timer, struct closing, late);
+    struct broker *broker = closing->broker;
+
+    buffer_set_reclaiming(&broker->buffers, closing->buffer, false);
+    waiters_wake(&broker->waiters);
+    pressure_changed(broker);
+}
+
 static void closing_slice_done(struct job *done);
+
+/* Whoever has it in a cache may also have it open, and may be writing to it. */
+static bool closing_others_have(const struct buffer *buffer)
+{
+    return buffer->record->flags & BUFFER_WAS_CACHED && buffer->record->watch >= 0;
+}
 
 /* Empties one slice, behind what else waits to be given back. */
 static void closing_empty_slice(struct closing *closing)
@@ -109,8 +131,10 @@ static void closing_empty_slice(struct closing *closing)
     job->fd = closing->buffer->fd;
     job->length = closing->left < slice ? closing->left : slice;
     job->offset = closing->left - job->length;
-    job->task = MEMORY_DISCARD;
+    job->task = closing_others_have(closing->buffer) ? MEMORY_DISCARD : MEMORY_EMPTY;
     job->job.done = closing_slice_done;
+    if (job->task == MEMORY_DISCARD)
+        timer_arm(&closing->broker->timers, &closing->late, deadline_after_ms(LATE_MS));
     memory_job_submit(&closing->broker->jobs, job);
 }
 
@@ -131,6 +155,7 @@ static void closing_slice_done(struct job *done)
     struct closing *closing = container_of(done, struct closing, job.job);
     struct memory_job *job = &closing->job;
 
+    timer_disarm(&closing->broker->timers, &closing->late);
     if (job->status) {
         closing_close_whole(closing); /* published */
         return;
@@ -156,12 +181,10 @@ static void closing_start(struct broker *broker, struct buffer *buffer)
     bool emptied = false;
     struct closing *closing = NULL;
 
-    /* it takes no longer than asking a worker */
-    if (may_empty && record->bytes <= COMMIT_INLINE_MAX) {
+    /* it takes no longer than asking a worker, if nobody can keep the kernel waiting */
+    if (may_empty && record->bytes <= COMMIT_INLINE_MAX && !closing_others_have(buffer)) {
         may_empty = false;
         emptied = !handle_discard(buffer->fd, 0, 0, NULL, NULL);
-        if (emptied)
-            closing_credit_cached(broker, buffer);
     }
     if (!emptied)
         closing = calloc(1, sizeof(*closing));
@@ -172,6 +195,8 @@ static void closing_start(struct broker *broker, struct buffer *buffer)
     closing->broker = broker;
     closing->buffer = buffer;
     closing->left = record->bytes;
+    closing->late = (struct timer)TIMER_INIT(closing_late);
+    closing->job.job.uid = record->charged_uid; /* WORK_UNOWNED of stock */
     buffer->exit_phase = BUFFER_EXIT_CLOSING;
     buffer->exit.closing = closing;
     if (may_empty)

@@ -3,7 +3,8 @@
  * How the memory of a buffer that is ENDING is given back.
  *
  * That begins when its end is committed: before, a record could outlive its contents. A small buffer is emptied and
- * closed on the loop. A worker empties a larger one slice by slice, each behind what else waits to be given back, and
+ * closed on the loop, unless a cache may still have it open: then emptying it may wait for a write() of that process. A
+ * worker empties a larger one slice by slice, each behind what else waits to be given back, and
  * each is credited. The keeper has its copy meanwhile. So this broker may end after any slice without the last close of
  * much memory, and the next one goes on. Somebody may still have the inode by an O_PATH descriptor, which nobody can
  * see; the pages go all the same.

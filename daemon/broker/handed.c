@@ -103,6 +103,7 @@ static void handed_drop(struct broker *broker, struct inherited_fd *inherited)
     leftover->job.fd = steal_fd(&inherited->fd);
     leftover->job.task = MEMORY_CLOSE;
     leftover->job.job.done = leftover_closed;
+    leftover->job.job.uid = WORK_UNOWNED;
     leftover->drop.done = leftover_dropped;
     keeper_drop_then(broker->options.keeper, KEEPER_BUFFER, inherited->key.id, &leftover->drop);
 }

@@ -26,16 +26,26 @@ static void job_done(struct work_job *work)
     struct job *job = container_of(work, struct job, work);
 
     job->jobs->running--;
+    if (work->withdrawn)
+        job->withdrawn(job);
     job->done(job);
 }
 
 static void job_submit(struct jobs *jobs, struct job *job, enum work_class class, void (*run)(struct work_job *work))
 {
+    bool spare = job->work.spare;
+
     job->jobs = jobs;
     job->work = (struct work_job)WORK_JOB_INIT(job->work, run, job_done);
     job->work.begins = job->op ? job_begins : NULL;
+    job->work.spare = spare;
     jobs->running++;
-    work_submit(jobs->work, class, &job->work);
+    work_submit(jobs->work, class, job->uid, &job->work);
+}
+
+bool job_withdraw(struct job *job)
+{
+    return job->jobs && work_withdraw(job->jobs->work, &job->work);
 }
 
 /* ---- commits ----------------------------------------------------------------------------------------------------- */
@@ -62,12 +72,16 @@ bool commit_job_is_small(const struct commit_job *job)
 int commit_job_run(struct commit_job *job)
 {
     job->status = 0;
-    for (uint32_t i = 0; i < job->n; i++) {
-        job->status = commit_run(&job->commits[i]);
+    for (; job->at < job->n; job->at++) {
+        struct commit *commit = &job->commits[job->at];
+
+        job->status = commit_run(commit);
+        if (commit->paused)
+            break;
         if (job->status) {
-            job->failed = i;
-            while (i--)
-                commit_deinit(&job->commits[i]);
+            job->failed = job->at;
+            while (job->at--)
+                commit_deinit(&job->commits[job->at]);
             break;
         }
     }
@@ -76,11 +90,26 @@ int commit_job_run(struct commit_job *job)
 
 static void commit_work(struct work_job *work)
 {
-    (void)commit_job_run(container_of(work, struct commit_job, job.work));
+    struct commit_job *job = container_of(work, struct commit_job, job.work);
+
+    for (uint32_t i = 0; i < job->n; i++)
+        job->commits[i].pause = work->pause;
+    (void)commit_job_run(job);
+    work->paused = !job->status && job->at < job->n;
+}
+
+static void commit_withdrawn(struct job *work)
+{
+    struct commit_job *job = container_of(work, struct commit_job, job);
+
+    job->failed = 0;
+    job->status =
+        refuse(&job->commits[0].problem, STATUS_TIMED_OUT, "the allocation was cancelled before it was complete");
 }
 
 void commit_job_submit(struct jobs *jobs, struct commit_job *job)
 {
+    job->job.withdrawn = commit_withdrawn;
     job_submit(jobs, &job->job, bytes_of(job) <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, commit_work);
 }
 
@@ -107,15 +136,23 @@ static void stock_work(struct work_job *work)
     struct stock_job *job = container_of(work, struct stock_job, job.work);
     bool affordable = is_affordable(&job->commits[0], job->reserve); /* they are many only if they are small */
 
-    for (job->made = 0; affordable && job->made < job->n; job->made++) {
+    while (affordable && job->made < job->n) {
         struct commit *commit = &job->commits[job->made];
 
+        commit->pause = work->pause;
         if (atomic_load(&job->stop) || commit_run(commit))
+            break;
+        work->paused = commit->paused;
+        if (work->paused)
             break;
         if (job->fds && handle_reopen(commit->fd, true, &job->fds[job->made], NULL))
             job->fds[job->made] = -1;
+        job->made++;
     }
 }
+
+/* So far none is made. */
+static void stock_withdrawn(struct job *work) {}
 
 /*
  * A thread of the class WORK_STOCK has hardly a share of its processor, and may lose that for seconds. So it gets
@@ -126,6 +163,10 @@ void stock_job_submit(struct jobs *jobs, struct stock_job *job)
     const struct commit *commit = &job->commits[0];
     enum work_class like_others = commit->plan.brief.bytes > WORK_SHORT_MAX ? WORK_LONG : WORK_SHORT;
 
+    job->made = 0;
+    job->job.uid = WORK_UNOWNED;
+    job->job.work.spare = true;
+    job->job.withdrawn = stock_withdrawn;
     job_submit(jobs, &job->job, job->urgent || commit_maps(commit) ? like_others : WORK_STOCK, stock_work);
 }
 
@@ -160,20 +201,28 @@ static void close_work(struct work_job *work)
     job->fd = fd_close(steal_fd(&job->fd));
 }
 
+static void memory_withdrawn(struct job *work)
+{
+    struct memory_job *job = container_of(work, struct memory_job, job);
+
+    job->status = refuse(&job->problem, STATUS_TIMED_OUT, "it was cancelled before it began");
+    if (job->migration)
+        job->migration->displaced = false;
+}
+
 void memory_job_submit(struct jobs *jobs, struct memory_job *job)
 {
     static const struct {
         void (*run)(struct work_job *work);
         enum work_class class;
     } tasks[] = {
-        [MEMORY_PUBLISH] = {publish_work, WORK_LONG},
-        [MEMORY_MOVE] = {move_work, WORK_LONG},
-        [MEMORY_DISCARD] = {discard_work, WORK_RELEASE},
-        [MEMORY_CLOSE] = {close_work, WORK_RELEASE},
+        [MEMORY_PUBLISH] = {publish_work, WORK_BLOCKING}, [MEMORY_MOVE] = {move_work, WORK_BLOCKING},
+        [MEMORY_DISCARD] = {discard_work, WORK_BLOCKING}, [MEMORY_EMPTY] = {discard_work, WORK_RELEASE},
+        [MEMORY_CLOSE] = {close_work, WORK_CLOSING},
     };
-    bool is_short = job->task == MEMORY_MOVE && job->migration->from.brief.bytes <= WORK_SHORT_MAX;
 
-    job_submit(jobs, &job->job, is_short ? WORK_SHORT : tasks[job->task].class, tasks[job->task].run);
+    job->job.withdrawn = memory_withdrawn;
+    job_submit(jobs, &job->job, tasks[job->task].class, tasks[job->task].run);
 }
 
 /* ---- watches after an overflow ----------------------------------------------------------------------------------- */
@@ -228,6 +277,7 @@ static void live_watches_work(struct work_job *work)
 
 void live_watches_job_submit(struct jobs *jobs, struct live_watches_job *job)
 {
+    job->job.uid = WORK_UNOWNED;
     job_submit(jobs, &job->job, WORK_RELEASE, live_watches_work);
 }
 

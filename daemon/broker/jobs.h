@@ -26,15 +26,22 @@ struct op;
 
 struct job {
     struct work_job work;
-    struct jobs *jobs;
-    struct op *op; /* that it is a part of; NULL: none */
+    struct jobs *jobs; /* since it was submitted */
+    uid_t uid;         /* whose request, or memory, it is; or WORK_UNOWNED */
+    struct op *op;     /* that it is a part of; NULL: none */
     void (*done)(struct job *job);
+    void (*withdrawn)(struct job *job); /* of jobs.c: fills in the outcome of one that never began */
 };
+
+/* It is not wanted any more. If it has not begun, done() is called soon, with an outcome as if it had been cancelled at
+ * once. False: it was not submitted, or has begun. */
+bool job_withdraw(struct job *job);
 
 /* Several commits, all or none: when one fails, the worker undoes those before it. */
 struct commit_job {
     struct job job;
     uint32_t n;
+    uint32_t at; /* the first that is not made */
     struct commit *commits;
     uint32_t failed; /* which one, if status is not 0 */
     int status;
@@ -63,8 +70,9 @@ void stock_job_submit(struct jobs *jobs, struct stock_job *job);
 enum memory_task {
     MEMORY_PUBLISH,
     MEMORY_MOVE,
-    MEMORY_DISCARD,
-    MEMORY_CLOSE, /* the descriptor, which the job owns; with the last one the pages go */
+    MEMORY_DISCARD, /* others may have it open: who writes to it may keep the kernel waiting */
+    MEMORY_EMPTY,   /* the same, and nobody else has it open */
+    MEMORY_CLOSE,   /* the descriptor, which the job owns; with the last one the pages go */
 };
 
 /* Something slow with the description of one buffer, which stays open as long as the job runs. */

@@ -69,6 +69,7 @@ static void alloc_cancel(struct op_state *state)
 
     if (alloc->batch.n) {
         batch_cancel(&alloc->batch);
+        (void)job_withdraw(&alloc->job.job);
     } else {
         waiters_remove(&alloc->broker->waiters, &alloc->waiter);
         pending_call_at(state, 0, alloc_resume);
@@ -173,6 +174,7 @@ static void alloc_commit_next(struct alloc *alloc, uint32_t first, uint32_t n)
 {
     alloc->job.commits = n ? &alloc->batch.commits[first] : NULL;
     alloc->job.n = n;
+    alloc->job.at = 0;
     alloc->step = ALLOC_COMMIT;
 }
 
@@ -449,6 +451,7 @@ int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result
     alloc->choice = choice;
     alloc->job.job.op = op;
     alloc->job.job.done = alloc_committed;
+    alloc->job.job.uid = session->record->uid;
     waiter_init(&alloc->waiter, choice.pools[choice.n - 1]->index, session->record->uid);
     alloc->waiter.for_reclaim = !spec->wait_ms;
     alloc->waiter.ready = alloc_retry;

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "broker/claims.h"
 #include "broker/dedup.h"
 #include "broker/events.h"
@@ -146,7 +147,10 @@ int op_import(struct op *op, const struct fdset *fds, struct opened *result)
 
 /* ---- slow work on one buffer ------------------------------------------------------------------------------------- */
 
-/* The worker has T; the pin keeps it open, and the buffer there, until the work is done. */
+/*
+ * The worker has T; the pin keeps it open, and the buffer there, until the work is done. That may take as long as
+ * another process likes, so one that is cancelled is soon given up: its operation ends, and it goes on without.
+ */
 struct buffer_work {
     struct op_state state;
     struct memory_job job;
@@ -155,9 +159,32 @@ struct buffer_work {
     int (*ended)(struct buffer_work *work); /* before the buffer is unpinned: the status to end with; NULL: the job's */
 };
 
+/* A worker that is not kept waiting notices a cancel flag before that. */
+#define GIVE_UP_MS 1000
+
+static void buffer_work_give_up(struct op_state *state)
+{
+    struct buffer_work *work = container_of(state, struct buffer_work, state);
+    bool was_submitted = work->job.job.jobs;
+    int status = refuse(&state->op->problem, state->cancel_status,
+                        was_submitted ? "it was cancelled, but another process that may write to the buffer keeps the "
+                                        "kernel waiting, and it may still be done when that is over"
+                                      : "it was cancelled before it began");
+
+    pending_end(state, status);
+    if (was_submitted)
+        return;
+    lifecycle_unpin(work->broker, work->buffer);
+    free(work);
+}
+
 static void buffer_work_cancel(struct op_state *state)
 {
-    atomic_store(&container_of(state, struct buffer_work, state)->job.cancel, true);
+    struct buffer_work *work = container_of(state, struct buffer_work, state);
+
+    atomic_store(&work->job.cancel, true);
+    if (!job_withdraw(&work->job.job))
+        pending_call_at(state, work->job.job.jobs ? deadline_after_ms(GIVE_UP_MS) : 0, buffer_work_give_up);
 }
 
 static void buffer_work_submit(struct op_state *state)
@@ -170,12 +197,14 @@ static void buffer_work_submit(struct op_state *state)
 static void buffer_work_done(struct job *job)
 {
     struct buffer_work *work = container_of(job, struct buffer_work, job.job);
+    struct op *op = work->state.op; /* NULL: it was given up */
     int r = work->ended ? work->ended(work) : work->job.status;
 
-    if (r && !work->state.op->problem.sentence[0])
-        work->state.op->problem = work->job.problem;
+    if (r && op && !op->problem.sentence[0])
+        op->problem = work->job.problem;
     lifecycle_unpin(work->broker, work->buffer);
-    pending_end(&work->state, r);
+    if (op)
+        pending_end(&work->state, r);
     free(work);
 }
 
@@ -193,6 +222,7 @@ static int buffer_work_begin(struct op *op, struct buffer *buffer, const struct 
     work->job = *how;
     work->job.fd = buffer->fd;
     work->job.job.op = op;
+    work->job.job.uid = find_session(op->broker, op->session)->record->uid;
     work->job.job.done = buffer_work_done;
     lifecycle_pin(buffer);
     pending_begin(&op->broker->pending, &work->state, op, buffer_work_cancel);
@@ -214,10 +244,8 @@ static int publish_done(struct buffer_work *work)
 {
     struct op *op = work->state.op;
 
-    if (work->job.status == STATUS_BUSY) {
+    if (work->job.status == STATUS_BUSY && op)
         name_writers(work->buffer, &op->problem);
-        return STATUS_BUSY;
-    }
     if (!work->job.status)
         buffer_add_flags(&work->broker->buffers, work->buffer,
                          work->job.future_only ? BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY : BUFFER_PUBLISHED);

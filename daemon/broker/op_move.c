@@ -97,6 +97,7 @@ static void move_cancel(struct op_state *state)
 
     if (list_is_linked(&move->link)) {
         atomic_store(&move->job.cancel, true);
+        (void)job_withdraw(&move->job.job);
     } else {
         waiters_remove(&move->broker->waiters, &move->waiter);
         pending_call_at(state, 0, move_resume);
@@ -131,6 +132,7 @@ static int move_choose(struct move *move)
         move->room.pool == buffer_pool(&broker->buffers, hold->buffer) ? 0 : move->migration.from.brief.bytes;
     move->waiter.pool = move->room.pool->index;
     move->waiter.uid = hold->session->record->uid;
+    move->job.job.uid = hold->session->record->uid;
     return 0;
 }
 

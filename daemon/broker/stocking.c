@@ -71,6 +71,7 @@ static void stop_refills(struct stocking *stocking, const struct stock_bin *bin)
             continue;
         atomic_store(&refill->job.stop, true);
         batch_cancel(&refill->batch);
+        (void)job_withdraw(&refill->job.job);
     }
 }
 

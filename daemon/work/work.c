@@ -6,7 +6,8 @@
  * that no job is missed. It writes even if the list had a worker already, since that one may have lost its processor
  * before it wrote.
  *
- * A job without a worker waits on the loop's side, so that the loop can announce that it begins before it does.
+ * A job without a worker waits on the loop's side, so that the loop can choose whose is next, and announce that it
+ * begins before it does.
  */
 
 #include "work/work.h"
@@ -23,8 +24,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "log/log.h"
 #include "sys/schedule.h"
+#include "work/lanes.h"
 
 /* At work: longer than any other thread's, so that a thread that wakes up runs before a worker. */
 #define SLICE_NS UINT64_C(20000000)
@@ -35,12 +38,24 @@
  */
 #define IDLE_SLICE_NS UINT64_C(100000)
 
-/* Jobs that move more memory have less priority, and those that nobody waits for the least. */
-static const struct sys_schedule schedules[WORK_CLASSES] = {
-    [WORK_SHORT] = {.policy = SCHED_OTHER, .slice = SLICE_NS},
-    [WORK_LONG] = {.policy = SCHED_BATCH, .nicer = 5, .slice = SLICE_NS},
-    [WORK_RELEASE] = {.policy = SCHED_BATCH, .nicer = 10, .slice = SLICE_NS},
-    [WORK_STOCK] = {.policy = SCHED_BATCH, .nicer = 19, .slice = IDLE_SLICE_NS},
+/* How long stopping waits for jobs that the kernel keeps waiting. */
+#define STOP_MS 1000
+
+/*
+ * Jobs that move more memory have less priority, and those that nobody waits for the least. Where the number of threads
+ * is given, all but the first are made when they are needed.
+ */
+static const struct {
+    struct sys_schedule schedule;
+    unsigned threads;  /* 0: as work_new() is told */
+    unsigned user_max; /* threads that may run jobs of one user; 0: all */
+} classes[WORK_CLASSES] = {
+    [WORK_SHORT] = {{.policy = SCHED_OTHER, .slice = SLICE_NS}, 0, 0},
+    [WORK_LONG] = {{.policy = SCHED_BATCH, .nicer = 5, .slice = SLICE_NS}, 0, 0},
+    [WORK_RELEASE] = {{.policy = SCHED_BATCH, .nicer = 10, .slice = SLICE_NS}, 0, 0},
+    [WORK_STOCK] = {{.policy = SCHED_BATCH, .nicer = 19, .slice = IDLE_SLICE_NS}, 0, 0},
+    [WORK_BLOCKING] = {{.policy = SCHED_BATCH, .nicer = 5, .slice = SLICE_NS}, 32, 2},
+    [WORK_CLOSING] = {{.policy = SCHED_BATCH, .nicer = 10, .slice = SLICE_NS}, 8, 2},
 };
 
 struct worker {
@@ -52,18 +67,25 @@ struct worker {
     pthread_t thread;
 };
 
-struct lane {
-    struct list waiting;
+struct group {
+    struct lanes lanes;
     struct worker *idle;
+    struct worker *workers;
+    unsigned n_workers;
+    unsigned workers_max;
+    unsigned pending;
+    /* set by the loop, read by jobs between two slices: somebody waits whose turn it is */
+    atomic_bool pause;       /* a user of whom nothing runs */
+    atomic_bool pause_spare; /* any */
 };
 
 struct work {
     struct worker *finished; /* atomic; the last one first */
     int event;
     /* the loop's */
-    struct lane lanes[WORK_CLASSES];
-    unsigned pending;
-    unsigned n_workers;
+    struct group groups[WORK_CLASSES];
+    struct list withdrawn; /* their done() is still to be called */
+    bool stopping;
     struct worker workers[];
 };
 
@@ -92,7 +114,7 @@ static void worker_report(struct work *work, struct worker *worker)
 static void *run_worker(void *argument)
 {
     struct worker *worker = argument;
-    struct sys_schedule schedule = schedules[worker->class];
+    struct sys_schedule schedule = classes[worker->class].schedule;
     uint64_t slice = schedule.slice;
 
     schedule.slice = IDLE_SLICE_NS;
@@ -111,82 +133,107 @@ static void *run_worker(void *argument)
     }
 }
 
-static struct work *work_destroy(struct work *work)
+/* What hangs in the kernel cannot be joined, and writes to all this when it comes back. */
+static void work_destroy(struct work *work)
 {
-    for (unsigned i = 0; i < work->n_workers; i++) {
-        work->workers[i].job = NULL;
-        sem_post(&work->workers[i].wake);
+    bool all = true;
+
+    for (unsigned i = 0; i < WORK_CLASSES; i++) {
+        struct group *group = &work->groups[i];
+
+        all = all && !group->pending;
+        for (struct worker *worker = group->idle; worker; worker = worker->next) {
+            sem_post(&worker->wake);
+            pthread_join(worker->thread, NULL);
+            sem_destroy(&worker->wake);
+        }
+        lanes_deinit(&group->lanes);
     }
-    for (unsigned i = 0; i < work->n_workers; i++) {
-        pthread_join(work->workers[i].thread, NULL);
-        sem_destroy(&work->workers[i].wake);
-    }
+    if (!all)
+        return;
     fd_close(work->event);
     free(work);
-    return NULL;
 }
 
 static void worker_park(struct work *work, struct worker *worker)
 {
-    struct lane *lane = &work->lanes[worker->class];
+    struct group *group = &work->groups[worker->class];
 
     worker->job = NULL;
-    worker->next = lane->idle;
-    lane->idle = worker;
+    worker->next = group->idle;
+    group->idle = worker;
 }
 
-static int start_worker(struct work *work, enum work_class class)
+/* Signals are for the loop: workers start with all of them blocked. 0 or a negative errno. */
+static int worker_start(struct work *work, enum work_class class)
 {
-    struct worker *worker = &work->workers[work->n_workers];
-    int r;
-
-    worker->work = work;
-    worker->class = class;
-    sem_init(&worker->wake, 0, 0);
-    r = pthread_create(&worker->thread, NULL, run_worker, worker);
-    if (r) {
-        sem_destroy(&worker->wake);
-        return -r;
-    }
-    work->n_workers++;
-    worker_park(work, worker);
-    return 0;
-}
-
-/* Signals are for the loop: workers start with all of them blocked. */
-static int start_workers(struct work *work, unsigned threads)
-{
+    struct group *group = &work->groups[class];
+    struct worker *worker = &group->workers[group->n_workers];
     sigset_t all;
     sigset_t before;
-    int r = 0;
+    int r;
 
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before))
         return -EINVAL;
-    for (unsigned i = 0; i < WORK_CLASSES * threads && !r; i++)
-        r = start_worker(work, (enum work_class)(i % WORK_CLASSES));
+    worker->work = work;
+    worker->class = class;
+    sem_init(&worker->wake, 0, 0);
+    r = pthread_create(&worker->thread, NULL, run_worker, worker);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (r) {
+        sem_destroy(&worker->wake);
+        return -r;
+    }
+    group->n_workers++;
+    worker_park(work, worker);
+    return 0;
+}
+
+static unsigned workers_of(unsigned class, unsigned threads)
+{
+    return classes[class].threads ? classes[class].threads : threads;
+}
+
+static int start_workers(struct work *work, unsigned threads)
+{
+    struct worker *workers = work->workers;
+    int r = 0;
+
+    for (unsigned i = 0; i < WORK_CLASSES; i++) {
+        struct group *group = &work->groups[i];
+
+        group->workers = workers;
+        group->workers_max = workers_of(i, threads);
+        workers += group->workers_max;
+        lanes_init(&group->lanes, classes[i].user_max ? classes[i].user_max : group->workers_max);
+    }
+    for (unsigned i = 0; i < WORK_CLASSES; i++)
+        for (unsigned k = 0; k < (classes[i].threads ? 1 : threads) && !r; k++)
+            r = worker_start(work, (enum work_class)i);
     return r;
 }
 
 int work_new(struct work **ret, unsigned threads)
 {
     struct work *work;
+    unsigned n = 0;
     int r;
 
     if (!threads || threads > 64)
         return -EINVAL;
-    work = calloc(1, sizeof(*work) + WORK_CLASSES * threads * sizeof(work->workers[0]));
+    for (unsigned i = 0; i < WORK_CLASSES; i++)
+        n += workers_of(i, threads);
+    work = calloc(1, sizeof(*work) + n * sizeof(work->workers[0]));
     if (!work)
         return -ENOMEM;
+    list_init(&work->withdrawn);
     work->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (work->event < 0) {
         r = -errno;
         free(work);
         return fatal(r);
     }
-    for (unsigned i = 0; i < WORK_CLASSES; i++)
-        list_init(&work->lanes[i].waiting);
     r = start_workers(work, threads);
     if (r < 0) {
         work_destroy(work);
@@ -196,28 +243,83 @@ int work_new(struct work **ret, unsigned threads)
     return 0;
 }
 
-/* Gives jobs to idle workers. */
-static void hand_out(struct lane *lane)
+/* ---- handing out ------------------------------------------------------------------------------------------------- */
+
+/* NULL: all have a job. Where no thread can be made, those that are there must do. */
+static struct worker *worker_take(struct work *work, struct group *group)
 {
-    struct list *link;
+    struct worker *worker;
 
-    while (lane->idle && (link = list_pop(&lane->waiting))) {
-        struct work_job *job = container_of(link, struct work_job, link);
-        struct worker *worker = lane->idle;
+    if (!group->idle && group->n_workers < group->workers_max)
+        (void)worker_start(work, (enum work_class)(group - work->groups));
+    worker = group->idle;
+    if (worker)
+        group->idle = worker->next;
+    return worker;
+}
 
-        lane->idle = worker->next;
-        if (job->begins)
-            job->begins(job);
-        worker->job = job;
-        sem_post(&worker->wake);
+static void job_withdraw(struct work *work, struct work_job *job)
+{
+    job->withdrawn = true;
+    list_append(&work->withdrawn, &job->link);
+    work_ring(work);
+}
+
+static void job_begin(struct worker *worker, struct work_job *job)
+{
+    if (job->begins && !job->has_begun)
+        job->begins(job);
+    job->has_begun = true;
+    job->paused = false;
+    worker->job = job;
+    sem_post(&worker->wake);
+}
+
+static void group_hand_out(struct work *work, struct group *group)
+{
+    bool withdraw = work->stopping && group == &work->groups[WORK_BLOCKING];
+    struct worker *worker = NULL;
+    struct work_job *job = NULL;
+    enum lanes_wait wait;
+
+    while (withdraw && (job = lanes_next(&group->lanes))) {
+        lanes_ended(&group->lanes, job);
+        job_withdraw(work, job);
+    }
+    while (lanes_have(&group->lanes) && (worker = worker_take(work, group)))
+        job_begin(worker, lanes_next(&group->lanes));
+    wait = lanes_waiting(&group->lanes);
+    atomic_store_explicit(&group->pause, wait == LANES_FIRST, memory_order_relaxed);
+    atomic_store_explicit(&group->pause_spare, wait != LANES_NONE, memory_order_relaxed);
+}
+
+static void job_end(struct work *work, struct work_job *job)
+{
+    work->groups[job->class].pending--;
+    job->done(job);
+}
+
+static void worker_finish(struct work *work, struct worker *worker)
+{
+    struct group *group = &work->groups[worker->class];
+    struct work_job *job = worker->job;
+
+    worker_park(work, worker);
+    if (job->paused) {
+        lanes_paused(&group->lanes, job);
+    } else {
+        lanes_ended(&group->lanes, job);
+        job_end(work, job);
     }
 }
 
 static void work_finish(struct work *work)
 {
     struct worker *last = __atomic_exchange_n(&work->finished, NULL, __ATOMIC_ACQUIRE);
+    struct list withdrawn = LIST_INIT(withdrawn);
     struct worker *first = NULL;
     struct worker *next;
+    struct list *link;
 
     for (; last; last = next) {
         next = last->next;
@@ -225,38 +327,62 @@ static void work_finish(struct work *work)
         first = last;
     }
     for (; first; first = next) {
-        struct work_job *job = first->job;
-
         next = first->next;
-        work->pending--;
-        worker_park(work, first);
-        job->done(job);
+        worker_finish(work, first);
     }
+    list_splice(&withdrawn, &work->withdrawn);
+    while ((link = list_pop(&withdrawn)))
+        job_end(work, container_of(link, struct work_job, link));
     for (unsigned i = 0; i < WORK_CLASSES; i++)
-        hand_out(&work->lanes[i]);
+        group_hand_out(work, &work->groups[i]);
 }
+
+/* ---- what the loop calls ----------------------------------------------------------------------------------------- */
 
 struct work *work_free(struct work *work)
 {
+    uint64_t end = deadline_after_ms(STOP_MS);
+
     if (!work)
         return NULL;
-    while (work->pending) {
+    work->stopping = true;
+    group_hand_out(work, &work->groups[WORK_BLOCKING]);
+    while (work_pending(work)) {
+        bool hangs = work_pending(work) == work->groups[WORK_BLOCKING].pending;
         struct pollfd p = {.fd = work->event, .events = POLLIN};
 
-        (void)poll(&p, 1, -1);
+        if (hangs && deadline_passed(end, clock_now_ns()))
+            break;
+        (void)poll(&p, 1, hangs ? (int)(deadline_left(end, clock_now_ns()) / NSEC_PER_MSEC) + 1 : -1);
         (void)work_dispatch(work);
     }
-    return work_destroy(work);
+    work_destroy(work);
+    return NULL;
 }
 
-void work_submit(struct work *work, enum work_class kind, struct work_job *job)
+void work_submit(struct work *work, enum work_class class, uid_t uid, struct work_job *job)
 {
-    struct lane *lane = &work->lanes[kind];
+    struct group *group = &work->groups[class];
 
     assert(!list_is_linked(&job->link));
-    work->pending++;
-    list_append(&lane->waiting, &job->link);
-    hand_out(lane);
+    job->class = class;
+    job->has_begun = false;
+    job->withdrawn = false;
+    job->pause = job->spare ? &group->pause_spare : &group->pause;
+    group->pending++;
+    lanes_add(&group->lanes, uid, job);
+    group_hand_out(work, group);
+}
+
+bool work_withdraw(struct work *work, struct work_job *job)
+{
+    struct group *group = &work->groups[job->class];
+
+    if (!list_is_linked(&job->link) || job->has_begun || job->withdrawn)
+        return false;
+    lanes_remove(&group->lanes, job);
+    job_withdraw(work, job);
+    return true;
 }
 
 int work_fd(const struct work *work)
@@ -280,5 +406,14 @@ int work_dispatch(struct work *work)
 
 unsigned work_pending(const struct work *work)
 {
-    return work->pending;
+    unsigned pending = 0;
+
+    for (unsigned i = 0; i < WORK_CLASSES; i++)
+        pending += work->groups[i].pending;
+    return pending;
+}
+
+bool work_is_busy(const struct work *work)
+{
+    return work_pending(work) > work->groups[WORK_BLOCKING].pending;
 }

@@ -621,6 +621,7 @@ enum memclient_publish_flag {
  *     -EBUSY       another process has it mapped for writing; the sentence names sessions that may have
  *     -EROFS       it is published already
  *     -EOPNOTSUPP  it was allocated without MEMCLIENT_PUBLISHABLE
+ *     -ETIMEDOUT   another process that may write to it keeps the kernel waiting; it may still become published
  */
 MEMCLIENT_API int memclient_publish(struct memclient_buffer *buf, unsigned flags);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client holds the lock of the inode of the memory that it shares with the broker: its release log and hold cache.
- * Whatever the broker does with that memory, its loop must not want that lock.
+ * A client holds the lock of the inode of memory that it has: of what it shares with the broker, its release log and
+ * hold cache, or of a buffer. Whatever the broker does with that memory, its loop must not want that lock.
  */
 #include "tests/integration/clients.h"
 #include "tests/integration/hostile/stall.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "proto/envelope.h"
@@ -18,6 +20,18 @@
 #include "proto/methods.h"
 
 #define TIGHT "[pool tight]\nnodes = 0\ncapacity = 64M\n"
+#define ALL   (64 * MIB)
+#define SMALL (64 * KIB)
+
+static int try_alloc(struct memclient *ctx, uint64_t size, struct memclient_buffer **buf)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+
+    options.pool = "tight";
+    return memclient_alloc(ctx, size, &options, buf);
+}
+
+/* ---- the log ----------------------------------------------------------------------------------------------------- */
 
 /* A session with its log, in raw packets: the library closes the log's descriptor. */
 static int hello(const char *socket_path, int *ret_log)
@@ -68,7 +82,6 @@ static void hold_the_log(int channel, void *context)
 
 static void a_held_log_stops_nobody(void **state)
 {
-    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *all, *more;
     struct broker_process *broker;
     struct memclient *ctx;
@@ -81,10 +94,9 @@ static void a_held_log_stops_nobody(void **state)
     pid = broker_child(broker);
     child_start(&child, hold_the_log, broker->socket);
     child_hear(&child);
-    options.pool = "tight";
-    assert_done(memclient_alloc(ctx, 64 * MIB, &options, &all));
+    assert_done(try_alloc(ctx, ALL, &all));
     /* no room: every client is told that memory is wanted */
-    assert_refused(memclient_alloc(ctx, MIB, &options, &more), ENOMEM);
+    assert_refused(try_alloc(ctx, MIB, &more), ENOMEM);
     assert_done(memclient_ping(ctx));
     assert_int_equal(broker_child(broker), pid);
     child_tell(&child);
@@ -94,9 +106,86 @@ static void a_held_log_stops_nobody(void **state)
     broker_finish(broker);
 }
 
+/* ---- a buffer ---------------------------------------------------------------------------------------------------- */
+
+/* A descriptor of this size that the library has of it. */
+static int find_memory(off_t size)
+{
+    struct stat st;
+
+    for (int fd = 3; fd < 1000; fd++) {
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size &&
+            (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR)
+            return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    }
+    CHECK(!"the library has no descriptor");
+    return -1;
+}
+
+/* The library says that nobody else has it, and knows nothing of what its process does with the descriptor. */
+static void hold_a_cached_buffer(int channel, void *context)
+{
+    struct memclient_buffer *buf;
+    struct memclient *ctx;
+    struct stall stall;
+    void *p;
+    int fd;
+
+    stall_prepare(&stall);
+    become(UID_STRANGER);
+    ctx = broker_connect_in_child(context);
+    CHECK_DONE(try_alloc(ctx, SMALL, &buf));
+    CHECK_DONE(memclient_map(buf, NULL, &p));
+    fd = find_memory(SMALL);
+    CHECK_DONE(memclient_cache_put(buf));
+    stall_begin(&stall, fd, 0);
+    tell(channel);
+    hear(channel);
+    CHECK(memclient_cache_is_lost(buf) == 1);
+    stall_end(&stall);
+    CHECK(close(fd) == 0);
+    tell(channel);
+    hear(channel);
+    memclient_close(ctx);
+}
+
+/* The broker takes it from the cache and empties it, which nobody waits for: not the loop, nor who needs the room. */
+static void a_held_buffer_stops_nobody(void **state)
+{
+    struct memclient_buffer *most, *more = NULL;
+    struct broker_process *broker;
+    struct memclient *ctx;
+    struct child child;
+    pid_t pid;
+
+    test_needs_root();
+    broker = broker_for_test(TIGHT);
+    ctx = broker_connect(broker);
+    pid = broker_child(broker);
+    child_start(&child, hold_a_cached_buffer, broker->socket);
+    child_hear(&child);
+    assert_done(try_alloc(ctx, ALL - SMALL, &most));
+    assert_refused(try_alloc(ctx, SMALL, &more), ENOMEM);
+    assert_done(memclient_ping(ctx));
+    assert_int_equal(broker_child(broker), pid);
+    broker_check(broker);
+    child_tell(&child);
+    child_hear(&child);
+    assert_true(WAIT_UNTIL(try_alloc(ctx, SMALL - page_size(), &more) == 0));
+    child_tell(&child);
+    child_finish(&child);
+    memclient_buffer_unref(more);
+    memclient_buffer_unref(most);
+    memclient_close(ctx);
+    broker_finish(broker);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {at_broker(a_held_log_stops_nobody)};
+    const struct CMUnitTest tests[] = {
+        at_broker(a_held_log_stops_nobody),
+        at_broker(a_held_buffer_stops_nobody),
+    };
 
     return test_run(tests, NULL, NULL);
 }

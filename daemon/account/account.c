@@ -4,21 +4,25 @@
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "account/account.h"
 #include "base/checked.h"
 #include "proto/status.h"
 
+#define KEY_TEXT_SIZE 64
+
 static const struct {
     const char *key;
     const char *what;
     const char *unit; /* behind further numbers, of what is counted in bytes */
 } slots[ACCOUNT_SLOTS] = {
-#define X(NAME, key, what)                                                                                            \
-    {#key, what,                                                                                                      \
-     ACCOUNT_##NAME == ACCOUNT_BYTES || ACCOUNT_##NAME == ACCOUNT_ADDRESSES || ACCOUNT_##NAME == ACCOUNT_QUEUED_BYTES \
-         ? " bytes"                                                                                                   \
+#define X(NAME, key, what)                                                                \
+    {#key, what,                                                                          \
+     ACCOUNT_##NAME == ACCOUNT_BYTES || ACCOUNT_##NAME == ACCOUNT_ADDRESSES ||            \
+             ACCOUNT_##NAME == ACCOUNT_QUEUED_BYTES || ACCOUNT_##NAME == ACCOUNT_METADATA \
+         ? " bytes"                                                                       \
          : ""},
     ACCOUNT_SLOTS_TABLE(X)
 #undef X
@@ -53,27 +57,92 @@ void accounts_deinit(struct accounts *accounts)
     (void)accounts;
 }
 
+static const struct account_policy *policy_of(const struct account_limits *limits, bool is_group, uint32_t id)
+{
+    for (size_t i = 0; i < limits->n_policies; i++)
+        if (limits->policies[i].is_group == is_group && limits->policies[i].id == id)
+            return &limits->policies[i];
+    return NULL;
+}
+
+static const struct account_policy *policy_of_groups(const struct account_limits *limits, gid_t group,
+                                                     const gid_t *groups, size_t n_groups)
+{
+    const struct account_policy *policy = policy_of(limits, true, group);
+
+    for (size_t i = 0; !policy && i < n_groups; i++)
+        policy = policy_of(limits, true, groups[i]);
+    return policy;
+}
+
+const struct account_policy *account_policy_find(const struct account_limits *limits, uid_t uid, gid_t group,
+                                                 const gid_t *groups, size_t n_groups)
+{
+    const struct account_policy *own = policy_of(limits, false, uid);
+
+    return own ? own : policy_of_groups(limits, group, groups, n_groups);
+}
+
+unsigned account_policy_share(const struct account_limits *limits, uid_t uid, const struct account_policy *policy)
+{
+    if (policy && policy->share)
+        return policy->share;
+    return limits->share && uid && uid != limits->administrator ? limits->share : SHARE_ALL;
+}
+
+/* A group's policy that is configured only now takes effect when the user connects next: its groups are not kept. */
+static void account_set_policy(struct account *account)
+{
+    account->policy = account_policy_find(&account->accounts->limits, account->uid, account->group, NULL, 0);
+}
+
+void account_set_groups(struct account *account, gid_t group, const gid_t *groups, size_t n_groups)
+{
+    struct account *user = account_user(account);
+    const struct account_policy *policy = policy_of_groups(&user->accounts->limits, group, groups, n_groups);
+
+    user->group = policy ? (gid_t)policy->id : (gid_t)-1;
+    account_set_policy(user);
+}
+
 void accounts_set_limits(struct accounts *accounts, const struct account_limits *limits)
 {
-    if (limits) {
-        accounts->limits = *limits;
-        return;
-    }
-    for (unsigned i = 0; i < ACCOUNT_SLOTS; i++) {
+    struct account *user;
+
+    accounts->limits = limits ? *limits : (struct account_limits){.share = SHARE_ALL};
+    for (unsigned i = 0; !limits && i < ACCOUNT_SLOTS; i++) {
         accounts->limits.user[i] = ACCOUNT_NO_LIMIT;
         accounts->limits.session[i] = ACCOUNT_NO_LIMIT;
     }
+    RB_FOREACH(user, account_tree, &accounts->users)
+        account_set_policy(user);
 }
 
-static int account_new(struct accounts *accounts, uid_t uid, struct account **ret, struct problem *problem)
+void accounts_set_metadata(struct accounts *accounts, enum account_slot slot, uint64_t bytes)
 {
-    struct account *account = calloc(1, sizeof(*account));
+    assert(!accounts->count);
+    accounts->metadata[slot] = bytes;
+}
+
+void accounts_set_places(struct accounts *accounts, uint32_t n)
+{
+    assert(!accounts->count);
+    accounts->n_places = n;
+}
+
+static int account_new(struct accounts *accounts, uid_t uid, bool is_user, struct account **ret,
+                       struct problem *problem)
+{
+    size_t n_places = is_user ? accounts->n_places : 0;
+    struct account *account = calloc(1, sizeof(*account) + n_places * sizeof(*account->places));
 
     if (!account)
         return refuse(problem, STATUS_NO_MEMORY, "the broker has no memory for another account; try again later");
     account->accounts = accounts;
     account->uid = uid;
     account->refs = 1;
+    account->group = (gid_t)-1;
+    account->places = is_user ? (struct tally *)(void *)(account + 1) : NULL;
     accounts->count++;
     *ret = account;
     return 0;
@@ -102,9 +171,10 @@ int account_of_user(struct accounts *accounts, uid_t uid, struct account **ret, 
         *ret = account_ref(account);
         return 0;
     }
-    r = account_new(accounts, uid, &account, problem);
+    r = account_new(accounts, uid, true, &account, problem);
     if (r)
         return r;
+    account_set_policy(account);
     RB_INSERT(account_tree, &accounts->users, account);
     *ret = account;
     return 0;
@@ -119,7 +189,7 @@ int account_new_session(struct accounts *accounts, uid_t uid, struct account **r
     r = account_of_user(accounts, uid, &user, problem);
     if (r)
         return r;
-    r = account_new(accounts, uid, &account, problem);
+    r = account_new(accounts, uid, false, &account, problem);
     if (r)
         return r;
     account->parent = account_ref(user);
@@ -145,6 +215,8 @@ struct account *account_unref(struct account *account)
         return NULL;
     for (unsigned i = 0; i < ACCOUNT_SLOTS; i++)
         assert(!account_used(account, (enum account_slot)i));
+    for (uint32_t i = 0; account->places && i < account->accounts->n_places; i++)
+        assert(!tally_sum(&account->places[i], TALLY_STOCK));
     parent = account->parent;
     if (!parent)
         RB_REMOVE(account_tree, &account->accounts->users, account);
@@ -157,15 +229,43 @@ static uint64_t limit_of(const struct account *account, enum account_slot slot)
 {
     const struct account_limits *limits = &account->accounts->limits;
 
-    if (!account->parent)
-        return limits->user[slot];
-    return slot == ACCOUNT_SESSIONS ? ACCOUNT_NO_LIMIT : limits->session[slot];
+    if (account->parent)
+        return slot == ACCOUNT_SESSIONS ? ACCOUNT_NO_LIMIT : limits->session[slot];
+    if (account->policy && account->policy->user[slot] != ACCOUNT_DEFAULT)
+        return account->policy->user[slot];
+    return limits->user[slot];
+}
+
+static bool is_administrator(const struct account *account)
+{
+    return !account->uid || account->uid == account->accounts->limits.administrator;
+}
+
+unsigned account_share(const struct account *account)
+{
+    const struct account *user = account->parent ? account->parent : account;
+
+    return account_policy_share(&user->accounts->limits, user->uid, user->policy);
+}
+
+/* What a user may have of the total, others having what they have in states up to `last`. */
+static uint64_t most_of_total(const struct account *user, enum account_slot slot, enum tally_state last)
+{
+    const struct accounts *accounts = user->accounts;
+    uint64_t total = accounts->limits.total[slot];
+
+    if (user->parent || !total || is_administrator(user))
+        return ACCOUNT_NO_LIMIT;
+    return share_of(total, tally_sum(&accounts->sums[slot], last) - tally_sum(&user->tallies[slot], last),
+                    account_share(user));
 }
 
 static uint64_t left_of(const struct account *account, enum account_slot slot)
 {
     uint64_t limit = limit_of(account, slot), stays = tally_sum(&account->tallies[slot], TALLY_USED);
+    uint64_t most = most_of_total(account, slot, TALLY_USED);
 
+    limit = most < limit ? most : limit;
     if (limit == ACCOUNT_NO_LIMIT)
         return ACCOUNT_NO_LIMIT;
     return stays < limit ? limit - stays : 0;
@@ -184,54 +284,104 @@ uint64_t account_left(const struct account *account, enum account_slot slot)
 bool account_has_plenty(const struct account *account, enum account_slot slot)
 {
     for (; account; account = account->parent)
-        if (account_used(account, slot) > limit_of(account, slot) / 2)
+        if (account_used(account, slot) > limit_of(account, slot) / 2 ||
+            account_used(account, slot) > most_of_total(account, slot, TALLY_RECLAIMING) / 2)
             return false;
     return true;
 }
 
-static int check_limit(const struct account *account, enum account_slot slot, uint64_t amount, uint64_t beyond,
-                       struct problem *problem)
+/* What to write into the configuration: "uid_tokens in [limits]", or "tokens in [user 1000]". */
+static const char *key_to_raise(const struct account *account, enum account_slot slot, char text[static KEY_TEXT_SIZE])
 {
-    const char *scope = account->parent ? "session" : "uid", *unit = slots[slot].unit;
-    uint64_t limit = limit_of(account, slot), used = account_used(account, slot), sum;
+    const struct account_policy *policy = account->policy;
 
-    if (account->parent)
-        beyond = 0;
-    if (amount <= CHARGE_MAX && checked_add_u64(used, amount, &sum) && (sum <= limit || sum - limit <= beyond))
-        return 0;
+    if (!account->parent && policy && policy->user[slot] != ACCOUNT_DEFAULT)
+        (void)snprintf(text, KEY_TEXT_SIZE, "%s in [%s %u]", slots[slot].key, policy->is_group ? "group" : "user",
+                       policy->id);
+    else
+        (void)snprintf(text, KEY_TEXT_SIZE, "%s_%s in [limits]", account->parent ? "session" : "uid", slots[slot].key);
+    return text;
+}
+
+static int refuse_limit(const struct account *account, enum account_slot slot, uint64_t amount, uint64_t limit,
+                        struct problem *problem)
+{
+    uint64_t used = account_used(account, slot);
+    const char *unit = slots[slot].unit;
+    char key[KEY_TEXT_SIZE], who[32] = "this session";
+
     if (limit == ACCOUNT_NO_LIMIT)
         return refuse(problem, STATUS_LIMIT, "%" PRIu64 " %s more are beyond what can be counted", amount,
                       slots[slot].what);
-    if (account->parent)
-        return refuse(problem, STATUS_LIMIT,
-                      "this session has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
-                      "%s; give some back, or raise %s_%s in [limits]",
-                      used, slots[slot].what, amount, unit, limit, unit, scope, slots[slot].key);
-    if (slot == ACCOUNT_BUFFERS && account->accounts->limits.by_descriptors)
+    if (!account->parent)
+        (void)snprintf(who, sizeof(who), "user %u", (unsigned)account->uid);
+    if (!account->parent && slot == ACCOUNT_BUFFERS && account->accounts->limits.by_descriptors && !account->policy)
         return refuse(problem, STATUS_LIMIT,
                       "user %u has %" PRIu64 " buffers and asks for %" PRIu64 " more, but may have %" PRIu64
                       ", since each takes a descriptor of the broker; give some back, raise its LimitNOFILE "
                       "(ulimit -Hn), or put small ones into slabs, as UMF pools do",
                       (unsigned)account->uid, used, amount, limit);
     return refuse(problem, STATUS_LIMIT,
-                  "user %u has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
-                  "%s; give some back, or raise %s_%s in [limits]",
-                  (unsigned)account->uid, used, slots[slot].what, amount, unit, limit, unit, scope, slots[slot].key);
+                  "%s has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
+                  "%s; give some back, or raise %s",
+                  who, used, slots[slot].what, amount, unit, limit, unit, key_to_raise(account, slot, key));
+}
+
+int account_refuse_share(const struct account *account, const char *what, uint64_t has, uint64_t wants, uint64_t most,
+                         struct problem *problem)
+{
+    unsigned share = account_share(account);
+
+    if (share == SHARE_ALL)
+        return refuse(problem, STATUS_LIMIT,
+                      "user %u has %" PRIu64 " %s and asks for %" PRIu64 " more, but the others leave %" PRIu64
+                      "; give some back, or wait until they do",
+                      (unsigned)account->uid, has, what, wants, most);
+    return refuse(problem, STATUS_LIMIT,
+                  "user %u has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64
+                  ", %u%% of what the others leave; give some back, or configure [user %u] share = 100%%",
+                  (unsigned)account->uid, has, what, wants, most, share, (unsigned)account->uid);
+}
+
+static int check_limit(const struct account *account, enum account_slot slot, uint64_t amount, uint64_t beyond,
+                       struct problem *problem)
+{
+    uint64_t limit = limit_of(account, slot), used = account_used(account, slot), sum, most;
+
+    if (account->parent)
+        beyond = 0;
+    if (amount > CHARGE_MAX || !checked_add_u64(used, amount, &sum) || (sum > limit && sum - limit > beyond))
+        return refuse_limit(account, slot, amount, limit, problem);
+    most = most_of_total(account, slot, TALLY_RECLAIMING);
+    if (sum > most)
+        return account_refuse_share(account, slots[slot].what, used, amount, most, problem);
+    return 0;
 }
 
 /* Limits do not bound what is restored or moved here, but then it was charged elsewhere before, and all charges of a
  * slot together are far from what 64 bits can count: they are of memory that exists. */
+static void account_shift(struct account *account, enum account_slot slot, enum tally_state from, enum tally_state to,
+                          uint64_t amount)
+{
+    for (; account; account = account->parent) {
+        tally_shift(&account->tallies[slot], from, to, amount);
+        if (!account->parent)
+            tally_shift(&account->accounts->sums[slot], from, to, amount);
+    }
+}
+
 void charge_shift(struct charge *charge, enum tally_state to)
 {
+    struct account *account = charge->account;
     enum account_slot slot = (enum account_slot)charge->slot, one = counts_one_of(slot);
     enum tally_state from = (enum tally_state)charge->state;
 
-    assert(charge->account);
-    for (struct account *a = charge->account; a; a = a->parent) {
-        tally_shift(&a->tallies[slot], from, to, charge->amount);
-        if (one != ACCOUNT_SLOTS)
-            tally_shift(&a->tallies[one], from, to, 1);
-    }
+    assert(account);
+    account_shift(account, slot, from, to, charge->amount);
+    if (one != ACCOUNT_SLOTS)
+        account_shift(account, one, from, to, 1);
+    if (account->accounts->metadata[slot])
+        account_shift(account, ACCOUNT_METADATA, from, to, account->accounts->metadata[slot]);
     charge->state = to & 3;
 }
 
@@ -244,6 +394,7 @@ int charge_init(struct charge *charge, struct account *account, enum account_slo
 int charge_init_beyond(struct charge *charge, struct account *account, enum account_slot slot, uint64_t amount,
                        uint64_t beyond, struct problem *problem)
 {
+    uint64_t metadata = account->accounts->metadata[slot];
     enum account_slot one = counts_one_of(slot);
     int r = 0;
 
@@ -252,6 +403,8 @@ int charge_init_beyond(struct charge *charge, struct account *account, enum acco
         r = check_limit(a, one, 1, 0, problem);
     for (const struct account *a = account; a && !r; a = a->parent)
         r = check_limit(a, slot, amount, beyond, problem);
+    for (const struct account *a = account; a && !r && metadata; a = a->parent)
+        r = check_limit(a, ACCOUNT_METADATA, metadata, beyond ? metadata : 0, problem);
     if (r)
         return r;
     charge_restore(charge, account, slot, amount);
@@ -268,8 +421,7 @@ void charge_restore(struct charge *charge, struct account *account, enum account
 void charge_lower(struct charge *charge, uint64_t by)
 {
     assert(charge->account && charge->amount >= by);
-    for (struct account *a = charge->account; a; a = a->parent)
-        tally_shift(&a->tallies[charge->slot], (enum tally_state)charge->state, TALLY_NONE, by);
+    account_shift(charge->account, (enum account_slot)charge->slot, (enum tally_state)charge->state, TALLY_NONE, by);
     charge->amount -= by & CHARGE_MAX;
 }
 

@@ -6,7 +6,14 @@
  * and may be done twice. The sum is exact if every object undoes its own charges when it ends (I5), since nothing else
  * changes the figures.
  *
- * A charge of bytes also counts its buffer, and a charge of addresses its reservation.
+ * A charge of bytes also counts its buffer, and a charge of addresses its reservation. Each charge of a thing with a
+ * record counts what the record and its object cost the broker, too, as metadata.
+ *
+ * Of what all users share there is a *total*, and no user may have more than its *share*: so many percent of what the
+ * others leave of the total. With 50 % the first one may have a half, the next one half of the rest, and so on: however
+ * many users take what they can, there is something left for one more. Since the sum of each slot over all users is
+ * kept, this takes a comparison. It holds for what memory pools give out as well: what a user has of each, called a
+ * *place* here, is counted in its account.
  *
  * A charge whose object is certain to be gone soon is *reclaiming*: it is still charged in full, but whoever waits for
  * room may count on it.
@@ -24,6 +31,7 @@
 
 #include "base/cleanup.h"
 #include "base/problem.h"
+#include "base/share.h"
 #include "base/tree.h"
 
 /* ---- tallies ----------------------------------------------------------------------------------------------------- */
@@ -72,16 +80,17 @@ static inline uint64_t tally_used(const struct tally *tally)
 /* ---- accounts ---------------------------------------------------------------------------------------------------- */
 
 /* X(NAME, key, what): the keys in [limits] are uid_<key> and session_<key>; same order as in the configuration */
-#define ACCOUNT_SLOTS_TABLE(X)                                     \
-    X(BYTES, bytes, "bytes of memory")                             \
-    X(BUFFERS, buffers, "buffers")                                 \
-    X(TOKENS, tokens, "tokens")                                    \
-    X(RESERVATIONS, reservations, "reservations")                  \
-    X(ADDRESSES, addresses, "bytes of reserved addresses")         \
-    X(SESSIONS, sessions, "sessions")                              \
-    X(NAMES, names, "names")                                       \
-    X(QUEUED_BYTES, queued_bytes, "bytes of replies not yet read") \
-    X(FDS_IN_FLIGHT, fds_in_flight, "descriptors not yet received")
+#define ACCOUNT_SLOTS_TABLE(X)                                      \
+    X(BYTES, bytes, "bytes of memory")                              \
+    X(BUFFERS, buffers, "buffers")                                  \
+    X(TOKENS, tokens, "tokens")                                     \
+    X(RESERVATIONS, reservations, "reservations")                   \
+    X(ADDRESSES, addresses, "bytes of reserved addresses")          \
+    X(SESSIONS, sessions, "sessions")                               \
+    X(NAMES, names, "names")                                        \
+    X(QUEUED_BYTES, queued_bytes, "bytes of replies not yet read")  \
+    X(FDS_IN_FLIGHT, fds_in_flight, "descriptors not yet received") \
+    X(METADATA, metadata, "bytes of the broker's own records")
 
 enum account_slot {
 #define X(NAME, key, what) ACCOUNT_##NAME,
@@ -91,13 +100,28 @@ enum account_slot {
 };
 
 #define ACCOUNT_NO_LIMIT UINT64_MAX
+/* In a policy: as for everybody. */
+#define ACCOUNT_DEFAULT (UINT64_MAX - 1)
 /* One charge cannot be larger; more than that is over every limit. */
 #define CHARGE_MAX ((UINT64_C(1) << 56) - 1)
+
+/* What is configured for one user, or for each member of a group. */
+struct account_policy {
+    bool is_group;
+    uint32_t id;                  /* uid or gid */
+    uint64_t user[ACCOUNT_SLOTS]; /* or ACCOUNT_DEFAULT */
+    unsigned share;               /* in percent; 0 = as for everybody */
+};
 
 struct account_limits {
     uint64_t user[ACCOUNT_SLOTS];
     uint64_t session[ACCOUNT_SLOTS]; /* that of SESSIONS is not used */
+    uint64_t total[ACCOUNT_SLOTS];   /* of all users; 0 = none, and no shares of it */
+    unsigned share;                  /* of each user, in percent; 0 = SHARE_ALL */
+    uid_t administrator;             /* as root, bound by no share and no total */
     bool by_descriptors;             /* user[BUFFERS] is what the limit of open files allows */
+    const struct account_policy *policies;
+    size_t n_policies;
 };
 
 struct accounts;
@@ -108,7 +132,11 @@ struct account {
     uid_t uid;
     uint64_t refs; /* references and charges */
     struct tally tallies[ACCOUNT_SLOTS];
-    RB_ENTRY(account) by_uid; /* of a user's */
+    /* of a user's */
+    RB_ENTRY(account) by_uid;
+    const struct account_policy *policy; /* NULL: none, it is like everybody */
+    gid_t group;                         /* the one whose policy it is, or was; (gid_t)-1 = none */
+    struct tally *places;                /* what it has of each place, in bytes: see account_place() */
 };
 
 RB_HEAD(account_tree, account);
@@ -116,15 +144,30 @@ RB_HEAD(account_tree, account);
 struct accounts {
     struct account_limits limits;
     struct account_tree users;
-    uint64_t count; /* of both kinds */
+    uint64_t count;                   /* of both kinds */
+    struct tally sums[ACCOUNT_SLOTS]; /* of all users */
+    uint64_t metadata[ACCOUNT_SLOTS]; /* what a record of a charge of this slot costs */
+    uint32_t n_places;                /* of each user's account */
 };
 
-/* No limits at all if NULL. */
+/* No limits at all if NULL. Those of the struct that are pointed to are borrowed until there are others. */
 void accounts_init(struct accounts *accounts, const struct account_limits *limits);
 /* All must be gone. */
 void accounts_deinit(struct accounts *accounts);
 /* They hold for charges to come; what is over a new limit stays. */
 void accounts_set_limits(struct accounts *accounts, const struct account_limits *limits);
+/* Both before there is any account: what a record costs that a charge of this slot is for, and how many places there
+ * are. */
+void accounts_set_metadata(struct accounts *accounts, enum account_slot slot, uint64_t bytes);
+void accounts_set_places(struct accounts *accounts, uint32_t n);
+
+/* The policy of a user with these groups: its own, or else that of the first of its groups that has one, or NULL. */
+const struct account_policy *account_policy_find(const struct account_limits *limits, uid_t uid, gid_t group,
+                                                 const gid_t *groups, size_t n_groups);
+/* The share of everybody with this policy, in percent. */
+unsigned account_policy_share(const struct account_limits *limits, uid_t uid, const struct account_policy *policy);
+/* The user of this account, or of its session, is a member of these groups. */
+void account_set_groups(struct account *account, gid_t group, const gid_t *groups, size_t n_groups);
 
 /* The account of a user, with one more reference. 0 or NO_MEMORY. */
 int account_of_user(struct accounts *accounts, uid_t uid, struct account **ret, struct problem *problem);
@@ -146,6 +189,25 @@ uint64_t account_left(const struct account *account, enum account_slot slot);
 
 /* Is at least half of what the account and its user may have of this free? */
 bool account_has_plenty(const struct account *account, enum account_slot slot);
+
+static inline struct account *account_user(struct account *account)
+{
+    return account->parent ? account->parent : account;
+}
+
+/* In percent. */
+unsigned account_share(const struct account *account);
+/* What the account's user has of a place; NULL if it is none. */
+static inline struct tally *account_place(const struct account *account, uint32_t place)
+{
+    const struct account *user = account->parent ? account->parent : account;
+
+    return place < user->accounts->n_places ? &user->places[place] : NULL;
+}
+
+/* LIMIT, for a user that asks for more than its share: `what` it has `has` of already, and may have `most` of. */
+int account_refuse_share(const struct account *account, const char *what, uint64_t has, uint64_t wants, uint64_t most,
+                         struct problem *problem);
 
 /* The user's account with the lowest uid from `from` on; NULL if there is none. */
 struct account *account_next(const struct accounts *accounts, uid_t from);

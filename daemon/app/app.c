@@ -20,13 +20,13 @@
 
 static int build_broker(struct app *app)
 {
-    struct account_limits limits;
+    struct account_limits none;
     struct broker_options options = {
         .topology = &app->topology,
         .pools = app->pools,
         .work = app->work,
         .threads = settings_commit_threads(app->config),
-        .limits = &limits,
+        .limits = &app->limits,
         .host = &app->host,
         .grace_ms = app->config->grace_ms,
         .uid = geteuid(),
@@ -39,7 +39,7 @@ static int build_broker(struct app *app)
     struct net_limits net;
     int r;
 
-    settings_accounts(app, &limits);
+    settings_accounts(app, &none);
     settings_net(app, &net);
     settings_arena(app, &options.arena_base, &options.arena_size);
     client_host_init(app);

@@ -78,6 +78,7 @@ struct app {
     struct config *config;
     bool config_stale; /* the file had mistakes when it was last read: what it said before stays in force */
     uint64_t nofile;
+    struct account_limits limits; /* in force; it has its policies */
 
     struct event_base *base;
     struct spin spin; /* before the loop sleeps */
@@ -155,7 +156,8 @@ void client_host_init(struct app *app);
 
 /* settings.c: what the parts are given, from the configuration and this machine */
 uint64_t settings_raise_nofile(void);
-void settings_accounts(const struct app *app, struct account_limits *ret);
+/* Replaces app->limits; *ret_before is what accounts borrow until they get the new ones. */
+void settings_accounts(struct app *app, struct account_limits *ret_before);
 void settings_net(const struct app *app, struct net_limits *ret);
 /* A private broker serves its own user, whoever that is. */
 bool settings_refuse_overflow_uid(const struct app *app);
@@ -171,6 +173,9 @@ unsigned settings_threads(const struct config *config);
 unsigned settings_commit_threads(const struct config *config);
 /* The path of the default configuration, to be freed; NULL if there is no such file. */
 char *settings_config_path(const struct app_options *options, bool private);
+
+/* users.c: shares, totals, and what is configured for single users and groups; `buffers` are all that there can be */
+void users_set_limits(struct app *app, uint64_t buffers, struct account_limits *ret);
 
 /* place.c: where to listen */
 /* The path of the socket, to be freed; NULL if there is none, after the reason was logged. */

@@ -307,12 +307,13 @@ static bool fits_machine(const struct config *config, struct reload_result *resu
 static void configuration_apply(struct app *app)
 {
     const struct config *config = app->config;
-    struct account_limits accounts;
+    struct account_limits before;
     struct net_limits net;
 
-    settings_accounts(app, &accounts);
+    settings_accounts(app, &before);
     settings_net(app, &net);
-    broker_set_limits(app->broker, &accounts);
+    broker_set_limits(app->broker, &app->limits);
+    free((void *)before.policies);
     broker_set_grace(app->broker, config->grace_ms);
     broker_refuse_overflow_uid(app->broker, settings_refuse_overflow_uid(app));
     net_set_limits(app->net, &net);

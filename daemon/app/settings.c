@@ -44,9 +44,6 @@ uint64_t settings_raise_nofile(void)
     return limit.rlim_cur;
 }
 
-/* One user's reservations may take one part in so many of a broker that is for several users. */
-#define ADDRESS_SHARE 4
-
 /*
  * How many descriptors one user's buffers may take. Others can still connect then, and all of them can be in flight at
  * once, from a keeper to the next one, beside those that clients have not received yet: the kernel counts both against
@@ -59,12 +56,15 @@ static uint64_t buffers_by_nofile(uint64_t nofile)
     return nofile > 2 * kept ? nofile - kept : nofile / 2;
 }
 
-void settings_accounts(const struct app *app, struct account_limits *ret)
+void settings_accounts(struct app *app, struct account_limits *ret_before)
 {
     const struct config *config = app->config;
+    struct account_limits *ret = &app->limits;
     uint64_t buffers = buffers_by_nofile(app->nofile);
     uint64_t wanted = config->uid_limits[CONFIG_LIMIT_BUFFERS];
 
+    *ret_before = *ret;
+    *ret = (struct account_limits){.n_policies = 0};
     _Static_assert((unsigned)CONFIG_LIMIT_N == (unsigned)ACCOUNT_SLOTS, "[limits] and accounts have the same slots");
 #define X(NAME, key)                                                     \
     ret->user[ACCOUNT_##NAME] = config->uid_limits[CONFIG_LIMIT_##NAME]; \
@@ -81,12 +81,7 @@ void settings_accounts(const struct app *app, struct account_limits *ret)
         }
         ret->user[ACCOUNT_BYTES] = sum / 100 * config->uid_bytes_percent;
     }
-    if (ret->user[ACCOUNT_ADDRESSES] == CONFIG_NONE && !app->private) {
-        uint64_t base, size;
-
-        settings_arena(app, &base, &size);
-        ret->user[ACCOUNT_ADDRESSES] = size / ADDRESS_SHARE;
-    }
+    users_set_limits(app, buffers, ret);
     ret->by_descriptors = wanted == CONFIG_NONE;
     if (wanted == CONFIG_NONE)
         ret->user[ACCOUNT_BUFFERS] = buffers;

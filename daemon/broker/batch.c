@@ -95,10 +95,11 @@ int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *
     int r = 0;
 
     while (!r && batch->n < spec->n) {
+        const struct pool_view view = {.taken = TALLY_RECLAIMING, .payer = owner->account};
         struct plan plan;
 
         /* stock on the nearest node gives way, rather than that the buffer goes to another one */
-        r = pool_plan(pool, &spec->memory, spec->sizes[batch->n], TALLY_RECLAIMING, &plan, problem);
+        r = pool_plan(pool, &spec->memory, spec->sizes[batch->n], view, &plan, problem);
         if (r)
             break;
         batch->node = plan.brief.node;

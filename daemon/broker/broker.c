@@ -84,6 +84,19 @@ static int init_pools(struct broker *broker)
     return broker->pressure ? waiters_init(&broker->waiters, &broker->timers, n_pools) : -ENOMEM;
 }
 
+/* What each record costs that a charge is for. */
+static void count_metadata(struct broker *broker)
+{
+    struct accounts *accounts = &broker->accounts;
+
+    accounts_set_metadata(accounts, ACCOUNT_BYTES, table_entry_bytes(&broker->buffers.table));
+    accounts_set_metadata(accounts, ACCOUNT_TOKENS, table_entry_bytes(&broker->tokens.table));
+    accounts_set_metadata(accounts, ACCOUNT_NAMES, table_entry_bytes(&broker->names.table));
+    accounts_set_metadata(accounts, ACCOUNT_ADDRESSES, table_entry_bytes(&broker->reservations.table));
+    accounts_set_metadata(accounts, ACCOUNT_SESSIONS,
+                          table_entry_bytes(&broker->sessions.table) + sizeof(struct account));
+}
+
 int broker_new(struct broker **ret, const struct broker_options *options)
 {
     struct broker *broker = calloc(1, sizeof(*broker));
@@ -106,11 +119,13 @@ int broker_new(struct broker **ret, const struct broker_options *options)
         return r < 0 ? fatal(r) : r;
     }
     accounts_init(&broker->accounts, &broker->limits);
+    accounts_set_places(&broker->accounts, pools_places(options->pools));
     reservations_init(&broker->reservations, broker->ledger, &broker->arena);
     buffers_init(&broker->buffers, broker->ledger, options->pools, &broker->arena, &broker->reservations);
     tokens_init(&broker->tokens, broker->ledger);
     names_init(&broker->names, broker->ledger);
     sessions_init(&broker->sessions, broker->ledger, &broker->accounts);
+    count_metadata(broker);
     check_init(broker);
     r = recover_records(broker);
     if (!r)

@@ -19,6 +19,7 @@ struct account_sum {
     RB_ENTRY(account_sum) link;
     struct account *account; /* a reference, so that the address is not used again meanwhile */
     struct tally tallies[ACCOUNT_SLOTS];
+    struct tally places[]; /* of a user's account */
 };
 
 RB_HEAD(account_sums, account_sum);
@@ -67,7 +68,7 @@ TREE_GENERATE(account_sums, account_sum, link, compare_accounts)
 /* The slots that have records. Network traffic comes and goes without. */
 static const enum account_slot recorded[] = {
     ACCOUNT_BYTES,     ACCOUNT_BUFFERS,  ACCOUNT_TOKENS, ACCOUNT_RESERVATIONS,
-    ACCOUNT_ADDRESSES, ACCOUNT_SESSIONS, ACCOUNT_NAMES,
+    ACCOUNT_ADDRESSES, ACCOUNT_SESSIONS, ACCOUNT_NAMES,  ACCOUNT_METADATA,
 };
 
 static char *next_sentence(struct check_result *found)
@@ -109,7 +110,7 @@ static struct account_sum *sum_of(struct check *check, struct account *account)
 
     if (sum)
         return sum;
-    sum = calloc(1, sizeof(*sum));
+    sum = calloc(1, sizeof(*sum) + (account->parent ? 0 : account->accounts->n_places) * sizeof(*sum->places));
     if (!sum) {
         check->no_memory = true;
         return NULL;
@@ -125,14 +126,25 @@ static void sum_add(uint64_t *sum, uint64_t amount, int sign)
     *sum = sign > 0 ? *sum + amount : *sum - amount;
 }
 
+static void add_place(struct check *check, struct account *user, uint32_t place, enum tally_state state,
+                      uint64_t amount, int sign)
+{
+    struct account_sum *sum = place < user->accounts->n_places ? sum_of(check, user) : NULL;
+
+    if (sum)
+        sum_add(&sum->places[place].in[state], amount, sign);
+}
+
 static void add_charge(struct check *check, const struct charge *charge, enum account_slot slot, uint64_t amount,
                        int sign)
 {
     for (struct account *account = charge->account; account; account = account->parent) {
         struct account_sum *sum = sum_of(check, account);
 
-        if (sum)
-            sum_add(&sum->tallies[slot].in[charge->state], amount, sign);
+        if (!sum)
+            continue;
+        sum_add(&sum->tallies[slot].in[charge->state], amount, sign);
+        sum_add(&sum->tallies[ACCOUNT_METADATA].in[charge->state], account->accounts->metadata[slot], sign);
     }
 }
 
@@ -151,6 +163,15 @@ static struct budget_sum *budget_of(struct check *check, const struct budget *bu
     check->budgets = more;
     more[check->n_budgets] = (struct budget_sum){.budget = budget};
     return &more[check->n_budgets++];
+}
+
+/* What the user has of the pool of the plan, and of its nodes. */
+static void add_payer(struct check *check, struct account *user, const struct pool *pool, const struct plan *plan,
+                      enum tally_state state, int sign)
+{
+    for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
+        add_place(check, user, pool_node_budget(pool, plan->nodes.node[i])->place, state, plan->nodes.bytes[i], sign);
+    add_place(check, user, pool->place, state, plan->brief.bytes, sign);
 }
 
 /* A buffer may have so many tokens that they are not counted one by one: the sums must agree. */
@@ -179,6 +200,8 @@ static void add_buffer(struct check *check, const void *object, int sign)
         if (sum)
             sum_add(&sum->bytes.in[state], plan.nodes.bytes[i], sign);
     }
+    if (buffer->charge.account)
+        add_payer(check, account_user(buffer->charge.account), pool, &plan, state, sign);
 }
 
 static bool is_keeping(const struct token *token)
@@ -364,6 +387,8 @@ static void compare_account(struct check *check, const struct account *account, 
     for (unsigned i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++)
         compare_tallies(check, whose, keys[recorded[i]], &account->tallies[recorded[i]],
                         &records->tallies[recorded[i]]);
+    for (uint32_t i = 0; !account->parent && records->account && i < account->accounts->n_places; i++)
+        compare_tallies(check, whose, "bytes of a node or pool", &account->places[i], &records->places[i]);
 }
 
 static void compare_accounts_all(struct check *check)
@@ -388,11 +413,15 @@ static void compare_accounts_all(struct check *check)
 static void add_moves(struct check *check)
 {
     list_for_each_entry(move, &check->broker->moves, struct move, link) {
-        struct budget_sum *sum = budget_of(check, pool_node_budget(move->room.pool, move->room.node));
+        const struct pool_demand *room = &move->room;
+        const struct budget *budget = pool_node_budget(room->pool, room->node);
+        struct budget_sum *sum = budget_of(check, budget);
 
-        check->pools[move->room.pool->index].bytes.in[TALLY_USED] += move->room.in_pool;
+        check->pools[room->pool->index].bytes.in[TALLY_USED] += room->in_pool;
         if (sum)
-            sum->bytes.in[TALLY_USED] += move->room.on_node;
+            sum->bytes.in[TALLY_USED] += room->on_node;
+        add_place(check, room->payer, budget->place, TALLY_USED, room->on_node, 1);
+        add_place(check, room->payer, room->pool->place, TALLY_USED, room->in_pool, 1);
     }
 }
 
@@ -417,7 +446,6 @@ static void compare_pools(struct check *check)
 {
     struct pools *pools = check->broker->options.pools;
 
-    add_moves(check);
     for (uint32_t i = 0; i < pools_count(pools); i++)
         compare_pool(check, pools_get(pools, i));
     if (check->bytes != check->broker->buffers.bytes)
@@ -458,6 +486,7 @@ static void check_finish(struct check *check)
     if (check->state.cancel_status) {
         r = refuse(problem, check->state.cancel_status, "the check was given up before its end");
     } else {
+        add_moves(check);
         compare_accounts_all(check);
         compare_pools(check);
         compare_tokens(check);

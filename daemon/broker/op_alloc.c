@@ -142,12 +142,13 @@ static int alloc_no_room(struct alloc *alloc, const struct session *session, int
 /* ---- the steps: 0, and alloc->step is the next; OP_PENDING; or the status to end with ---------------------------- */
 
 /* A request that would be refused for another reason than room need not wait to learn that. */
-static int alloc_check_sizes(struct alloc *alloc)
+static int alloc_check_sizes(struct alloc *alloc, const struct session *session)
 {
+    const struct pool_view view = {.taken = TALLY_STOCK, .payer = session->account};
+
     for (uint32_t i = 0; i < alloc->spec->n; i++) {
         struct plan plan;
-        int r = pool_plan(alloc->pool, &alloc->spec->memory, alloc->spec->sizes[i], TALLY_STOCK, &plan,
-                          alloc_problem(alloc));
+        int r = pool_plan(alloc->pool, &alloc->spec->memory, alloc->spec->sizes[i], view, &plan, alloc_problem(alloc));
 
         if (r && r != STATUS_POOL_FULL) {
             alloc_problem(alloc)->item = i;
@@ -166,7 +167,7 @@ static int alloc_choose(struct alloc *alloc, struct session *session)
     alloc->step = ALLOC_RESERVE;
     if (!would_wait || !waiters_has(&alloc->broker->waiters, alloc->pool->index, session->record->uid))
         return 0;
-    return alloc_no_room(alloc, session, alloc_check_sizes(alloc));
+    return alloc_no_room(alloc, session, alloc_check_sizes(alloc, session));
 }
 
 /* These of the batch get their memory next. */
@@ -202,7 +203,7 @@ static int alloc_acquire(struct alloc *alloc, struct session *session)
     alloc_problem(alloc)->item = batch->n;
     batch_cut(batch, 0);
     if (r == STATUS_POOL_FULL)
-        stocking_shrink(alloc->broker, alloc->pool, batch->node, reclaim_bytes(alloc->pool, spec));
+        stocking_shrink(alloc->broker, alloc->pool, batch->node, reclaim_bytes(alloc->pool, session->account, spec));
     return r;
 }
 

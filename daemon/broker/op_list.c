@@ -89,7 +89,7 @@ static enum walk_step list_node(struct walk *walk, union list_row *row)
 /* The largest buffer that could be had, if need be after waiting for memory on its way back. */
 static uint64_t pool_available_to(struct pool *pool, const struct session *session)
 {
-    uint64_t mine = account_left(session->account, ACCOUNT_BYTES), largest = pool_largest_soon(pool);
+    uint64_t mine = account_left(session->account, ACCOUNT_BYTES), largest = pool_largest_soon(pool, session->account);
 
     if (pool->retired || allow_check(&pool->allow, pool->name, &session->peer, NULL))
         return 0;

@@ -130,6 +130,7 @@ static int move_choose(struct move *move)
     move->room.on_node = move->migration.from.brief.bytes - bytes_on(&move->migration.from, move->room.node);
     move->room.in_pool =
         move->room.pool == buffer_pool(&broker->buffers, hold->buffer) ? 0 : move->migration.from.brief.bytes;
+    move->room.payer = account_user(hold->buffer->charge.account);
     move->waiter.pool = move->room.pool->index;
     move->waiter.uid = hold->session->record->uid;
     move->job.job.uid = hold->session->record->uid;
@@ -141,6 +142,8 @@ static int move_reserve(struct move *move)
     const struct pool_demand *room = &move->room;
     int r = pool_reserve(room, &move->op->problem);
 
+    if (!r)
+        (void)account_ref(room->payer);
     move->step = move->broker->options.topology->one_node ? MOVE_RECORD : MOVE_MIGRATE;
     if (!r || !pool_can_reserve_soon(room))
         return r;
@@ -212,6 +215,7 @@ static int move_record(struct move *move)
 
     list_remove(&move->link);
     pool_unreserve(room);
+    account_unref(room->payer);
     if (!r)
         buffer_set_node(&broker->buffers, buffer, room->pool, room->node,
                         migrated ? move->migration.to.huge_bytes : buffer->record->huge_bytes);

@@ -9,14 +9,14 @@
 #include "mem/pool.h"
 #include "proto/status.h"
 
-uint64_t reclaim_bytes(struct pool *pool, const struct alloc_spec *spec)
+uint64_t reclaim_bytes(struct pool *pool, const struct account *account, const struct alloc_spec *spec)
 {
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < spec->n; i++) {
         uint64_t rounded;
 
-        if (!pool_fits_soon(pool, &spec->memory, spec->sizes[i]) ||
+        if (!pool_fits_soon(pool, &spec->memory, spec->sizes[i], account) ||
             !checked_align_up_u64(spec->sizes[i], pool->granule, &rounded) || !checked_add_u64(bytes, rounded, &bytes))
             return 0;
     }
@@ -34,9 +34,9 @@ static bool is_returning(const struct pool *pool, const struct account *account)
 
 bool reclaim_may_serve(struct pool *pool, const struct account *account, const struct alloc_spec *spec)
 {
-    uint64_t bytes = is_returning(pool, account) ? reclaim_bytes(pool, spec) : 0;
+    uint64_t bytes = is_returning(pool, account) ? reclaim_bytes(pool, account, spec) : 0;
 
-    return bytes && bytes <= pool_available_soon(pool) && bytes <= account_left(account, ACCOUNT_BYTES) &&
+    return bytes && bytes <= pool_available_soon(pool, account) && bytes <= account_left(account, ACCOUNT_BYTES) &&
            spec->n <= account_left(account, ACCOUNT_BUFFERS);
 }
 

@@ -18,8 +18,8 @@ struct pool;
 /* Is anything of this pool, or of what this account may have, on its way back, and would all that is asked for fit, and
  * be allowed, once it is back? */
 bool reclaim_may_serve(struct pool *pool, const struct account *account, const struct alloc_spec *spec);
-/* The bytes that are asked for, if they would fit then; else 0. */
-uint64_t reclaim_bytes(struct pool *pool, const struct alloc_spec *spec);
+/* The bytes that are asked for, if they would fit then, as much as it may have; else 0. */
+uint64_t reclaim_bytes(struct pool *pool, const struct account *account, const struct alloc_spec *spec);
 
 /*
  * A request got this status. True: what clients have cached may help, of this user alone if it is their limit, and is

@@ -274,6 +274,7 @@ int stocking_take(struct batch *batch, struct pool *pool, const struct alloc_spe
                   const struct buffer_owner *owner, struct problem *problem)
 {
     const struct memory_spec *memory = &spec->memory;
+    const struct pool_view view = {.taken = TALLY_RECLAIMING, .payer = owner->account};
     struct stocking *stocking = batch->broker->stocking;
     struct stock_bin *bin;
     struct stock_key key;
@@ -282,7 +283,7 @@ int stocking_take(struct batch *batch, struct pool *pool, const struct alloc_spe
     int r = 0;
 
     if (!stocking || !pool_most_stock(pool) || !is_one_size(spec) ||
-        pool_plan(pool, memory, spec->sizes[0], TALLY_RECLAIMING, &plan, NULL) ||
+        pool_plan(pool, memory, spec->sizes[0], view, &plan, NULL) ||
         !stock_key_of(pool, &plan.brief, memory->flags & BUFFER_PUBLISHABLE, &key))
         return 0;
     now = clock_now_ns();

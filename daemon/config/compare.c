@@ -11,11 +11,12 @@
 #include "config/config.h"
 #include "config/keys.h"
 
-#define KEY_BYTES (MEMORYD_POOL_NAME_MAX + 32)
+#define SECTION_BYTES (MEMORYD_POOL_NAME_MAX + 16)
+#define KEY_BYTES     (SECTION_BYTES + 32)
 
-static bool is_of_pool(const struct key *key)
+static bool is_of_named(const struct key *key)
 {
-    return !strcmp(key->section, "pool");
+    return !strcmp(key->section, "pool") || !strcmp(key->section, "user");
 }
 
 static const struct config_pool *pool_named(const struct config *config, const char *name)
@@ -26,16 +27,26 @@ static const struct config_pool *pool_named(const struct config *config, const c
     return NULL;
 }
 
-/* Compares two pools of that name or, without a name, two configurations except for their pools. */
-static void compare_keys(const char *pool, const void *before, const void *now, config_differs *differs, void *userdata)
+static const struct config_user *user_named(const struct config *config, const struct config_user *like)
+{
+    for (size_t i = 0; i < config->n_users; i++)
+        if (config->users[i].is_group == like->is_group && !strcmp(config->users[i].name, like->name))
+            return &config->users[i];
+    return NULL;
+}
+
+/* Compares two pools or two users, whose keys are below `kind` and whose section is called `section`; or without a kind
+ * two configurations, except for those. */
+static void compare_keys(const char *kind, const char *section, const void *before, const void *now,
+                         config_differs *differs, void *userdata)
 {
     for (size_t i = 0; i < config_n_keys; i++) {
         const struct key *key = &config_keys[i];
         char name[KEY_BYTES];
 
-        if (is_of_pool(key) != (pool != NULL) || key_is_same(key, before, now))
+        if ((kind ? strcmp(key->section, kind) != 0 : is_of_named(key)) || key_is_same(key, before, now))
             continue;
-        (void)snprintf(name, sizeof(name), "[%s%s%s] %s", key->section, pool ? " " : "", pool ? pool : "", key->name);
+        (void)snprintf(name, sizeof(name), "[%s] %s", kind ? section : key->section, key->name);
         differs(userdata, name, key->live);
     }
 }
@@ -47,10 +58,12 @@ static void compare_pools(const struct config *before, const struct config *now,
 
     for (size_t i = 0; i < now->n_pools; i++) {
         const struct config_pool *same = pool_named(before, now->pools[i].name);
+        char section[SECTION_BYTES];
 
-        (void)snprintf(name, sizeof(name), "[pool %s]", now->pools[i].name);
+        (void)snprintf(section, sizeof(section), "pool %s", now->pools[i].name);
+        (void)snprintf(name, sizeof(name), "[%s]", section);
         if (same)
-            compare_keys(same->name, same, &now->pools[i], differs, userdata);
+            compare_keys("pool", section, same, &now->pools[i], differs, userdata);
         else
             differs(userdata, name, false);
     }
@@ -61,10 +74,38 @@ static void compare_pools(const struct config *before, const struct config *now,
     }
 }
 
+static const char *section_of(const struct config_user *user, char text[static SECTION_BYTES])
+{
+    (void)snprintf(text, SECTION_BYTES, "%s %s", user->is_group ? "group" : "user", user->name);
+    return text;
+}
+
+static void compare_users(const struct config *before, const struct config *now, config_differs *differs,
+                          void *userdata)
+{
+    char section[SECTION_BYTES], name[KEY_BYTES];
+
+    for (size_t i = 0; i < now->n_users; i++) {
+        const struct config_user *user = &now->users[i], *same = user_named(before, user);
+
+        (void)snprintf(name, sizeof(name), "[%s]", section_of(user, section));
+        if (same)
+            compare_keys("user", section, same, user, differs, userdata);
+        else
+            differs(userdata, name, true);
+    }
+    for (size_t i = 0; i < before->n_users; i++) {
+        (void)snprintf(name, sizeof(name), "[%s]", section_of(&before->users[i], section));
+        if (!user_named(now, &before->users[i]))
+            differs(userdata, name, true);
+    }
+}
+
 void config_compare(const struct config *before, const struct config *now, config_differs *differs, void *userdata)
 {
-    compare_keys(NULL, before, now, differs, userdata);
+    compare_keys(NULL, NULL, before, now, differs, userdata);
     compare_pools(before, now, differs, userdata);
+    compare_users(before, now, differs, userdata);
 }
 
 int config_keep_started(struct config *config, const struct config *in_force)
@@ -80,14 +121,14 @@ int config_keep_started(struct config *config, const struct config *in_force)
         const struct config_pool *now = pool_named(config, pools[i].name);
 
         for (size_t k = 0; now && k < config_n_keys; k++)
-            if (config_keys[k].live && is_of_pool(&config_keys[k]))
+            if (config_keys[k].live && !strcmp(config_keys[k].section, "pool"))
                 key_copy(&config_keys[k], &pools[i], now);
     }
     free(config->pools);
     config->pools = pools;
     config->n_pools = in_force->n_pools;
     for (size_t i = 0; i < config_n_keys; i++)
-        if (!config_keys[i].live && !is_of_pool(&config_keys[i]))
+        if (!config_keys[i].live && !is_of_named(&config_keys[i]))
             key_copy(&config_keys[i], config, in_force);
     return 0;
 }

@@ -32,6 +32,7 @@
 /* A configuration is written by hand; a larger file is something else. */
 #define FILE_BYTES_MAX (1u << 20)
 #define POOLS_MAX      256
+#define USERS_MAX      4096
 
 struct reader {
     struct config *config;
@@ -40,10 +41,11 @@ struct reader {
     void *userdata;
     unsigned line;
     unsigned mistakes;
-    int error;                /* -ENOMEM */
-    struct config_pool *pool; /* of the current section */
+    int error;        /* -ENOMEM */
+    const char *kind; /* of the current section: "pool", "user", or the name of any other */
+    void *named;      /* its pool, user or group */
     bool section_known;
-    unsigned given[CONFIG_KEYS_MAX]; /* line of each key; those of pools: of the current one */
+    unsigned given[CONFIG_KEYS_MAX]; /* line of each key; those of sections with a name: of the current one */
 };
 
 __attribute__((format(printf, 3, 4))) static void mistake_at(struct reader *reader, unsigned line, const char *format,
@@ -90,10 +92,20 @@ static bool is_pool_name(const char *name)
     return n && !name[n] && n <= MEMORYD_POOL_NAME_MAX;
 }
 
+static void begin_named(struct reader *reader, const char *kind, void *named)
+{
+    for (size_t i = 0; i < config_n_keys; i++)
+        if (!strcmp(config_keys[i].section, kind))
+            reader->given[i] = 0;
+    reader->kind = kind;
+    reader->named = named;
+    reader->section_known = true;
+}
+
 static void begin_pool(struct reader *reader, const char *name)
 {
     struct config *config = reader->config;
-    struct config_pool *pools;
+    struct config_pool *pools, *pool;
 
     if (!is_pool_name(name)) {
         mistake_at(reader, reader->line,
@@ -117,31 +129,76 @@ static void begin_pool(struct reader *reader, const char *name)
         return;
     }
     config->pools = pools;
-    reader->pool = &pools[config->n_pools++];
-    *reader->pool =
-        (struct config_pool){.line = reader->line, .pages = CONFIG_PAGES_BASE, .stock = {.bytes = CONFIG_NONE}};
-    (void)snprintf(reader->pool->name, sizeof(reader->pool->name), "%s", name);
-    for (size_t i = 0; i < config_n_keys; i++)
-        if (!strcmp(config_keys[i].section, "pool"))
-            reader->given[i] = 0;
-    reader->section_known = true;
+    pool = &pools[config->n_pools++];
+    *pool = (struct config_pool){.line = reader->line, .pages = CONFIG_PAGES_BASE, .stock = {.bytes = CONFIG_NONE}};
+    (void)snprintf(pool->name, sizeof(pool->name), "%s", name);
+    begin_named(reader, "pool", pool);
+}
+
+/* What useradd takes, and domain users' names; or a number. */
+static bool is_user_name(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@+$\\");
+
+    return n && !name[n] && n <= CONFIG_USER_NAME_MAX && *name != '-';
+}
+
+static void begin_user(struct reader *reader, bool is_group, const char *name)
+{
+    struct config *config = reader->config;
+    const char *kind = is_group ? "group" : "user";
+    struct config_user *users, *user;
+
+    if (!is_user_name(name)) {
+        mistake_at(reader, reader->line, "[%s %s]: not a name of a %s, nor its number", kind, name, kind);
+        return;
+    }
+    for (size_t i = 0; i < config->n_users; i++) {
+        if (config->users[i].is_group == is_group && !strcmp(config->users[i].name, name)) {
+            mistake_at(reader, reader->line, "[%s %s]: this %s is in line %u already", kind, name, kind,
+                       config->users[i].line);
+            return;
+        }
+    }
+    if (config->n_users == USERS_MAX) {
+        mistake_at(reader, reader->line, "[%s %s]: more than %d users and groups", kind, name, USERS_MAX);
+        return;
+    }
+    users = reallocarray(config->users, config->n_users + 1, sizeof(*users));
+    if (!users) {
+        reader->error = -ENOMEM;
+        return;
+    }
+    config->users = users;
+    user = &users[config->n_users++];
+    *user = (struct config_user){.is_group = is_group, .line = reader->line};
+    for (unsigned i = 0; i < CONFIG_LIMIT_N; i++)
+        user->limits[i] = CONFIG_UNSET;
+    (void)snprintf(user->name, sizeof(user->name), "%s", name);
+    begin_named(reader, "user", user);
 }
 
 /* `name` stands between the brackets. */
 static void begin_section(struct reader *reader, const char *name)
 {
-    reader->pool = NULL;
+    size_t word = strcspn(name, " ");
+    const char *rest = name + word + strspn(name + word, " ");
+
+    reader->named = NULL;
+    reader->kind = NULL;
     reader->section_known = false;
     if (!strncmp(name, "pool ", 5))
-        begin_pool(reader, name + 5 + strspn(name + 5, " "));
-    else if (!strcmp(name, "pool"))
-        mistake_at(reader, reader->line, "[pool]: a pool needs a name: [pool NAME]");
+        begin_pool(reader, rest);
+    else if (!strncmp(name, "user ", 5) || !strncmp(name, "group ", 6))
+        begin_user(reader, *name == 'g', rest);
+    else if (!strcmp(name, "pool") || !strcmp(name, "user") || !strcmp(name, "group"))
+        mistake_at(reader, reader->line, "[%s]: a %s needs a name: [%s NAME]", name, name, name);
     else if (!strcmp(name, nearest_section(name)))
         reader->section_known = true;
     else
         mistake_at(reader, reader->line,
                    "[%s]: no such section; did you mean [%s]? There are topology, pools, pool NAME, arena, limits, "
-                   "session and broker",
+                   "user NAME, group NAME, session and broker",
                    name, nearest_section(name));
 }
 
@@ -172,7 +229,7 @@ static void unknown_key(struct reader *reader, const char *section, const char *
 static int on_value(void *userdata, const char *section, const char *name, const char *value)
 {
     struct reader *reader = userdata;
-    const char *kind = reader->pool ? "pool" : section;
+    const char *kind = reader->kind ? reader->kind : section;
     char text[256];
 
     if (!*section) {
@@ -188,7 +245,7 @@ static int on_value(void *userdata, const char *section, const char *name, const
             continue;
         if (reader->given[i])
             mistake_at(reader, reader->line, "[%s] %s: given in line %u already", section, name, reader->given[i]);
-        else if (!key_store(key, reader->config, reader->pool, value))
+        else if (!key_store(key, reader->config, reader->named, value))
             mistake_at(reader, reader->line, "[%s] %s: \"%s\" is not %s", section, name, value,
                        key_takes(key, text, sizeof(text)));
         reader->given[i] = reader->line;
@@ -227,7 +284,8 @@ static void read_section(struct reader *reader, char *line)
     *end = '\0';
     if (strlen(line + 1) > SECTION_BYTES) {
         mistake_at(reader, reader->line, "[%s]: longer than %d characters", line + 1, SECTION_BYTES);
-        reader->pool = NULL;
+        reader->named = NULL;
+        reader->kind = NULL;
         reader->section_known = false;
     } else {
         begin_section(reader, line + 1);
@@ -320,6 +378,7 @@ static struct config *config_defaults(void)
         return NULL;
     config->capacity.percent = 50;
     config->stock.bytes = CONFIG_NONE;
+    config->metadata.bytes = CONFIG_NONE;
     config->arena_base = UINT64_C(0x400000000000);
     config->arena_size = 16 * TIB;
     config->connections = 4096;
@@ -432,6 +491,7 @@ struct config *config_free(struct config *config)
         free(config->path);
         free(config->text);
         free(config->pools);
+        free(config->users);
         free(config);
     }
     return NULL;

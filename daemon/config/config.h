@@ -19,6 +19,10 @@
 
 /* "no limit", and "not given" where a default is computed from the machine */
 #define CONFIG_NONE UINT64_MAX
+/* not given where "no limit" may be given */
+#define CONFIG_UNSET (UINT64_MAX - 1)
+/* as long as the kernel and useradd allow */
+#define CONFIG_USER_NAME_MAX 32
 
 /* Bytes, or a part of something that only the machine knows; neither if not given. */
 struct config_size {
@@ -62,22 +66,32 @@ enum config_allow { CONFIG_ALLOW_USER, CONFIG_ALLOW_GROUP, CONFIG_ALLOW_CGROUP, 
 bool config_allow_next(const char **text, enum config_allow *kind, const char **ret, size_t *ret_length);
 
 /* What a user or a session may have. X(NAME, key) */
-#define CONFIG_LIMITS(X)          \
-    X(BYTES, bytes)               \
-    X(BUFFERS, buffers)           \
-    X(TOKENS, tokens)             \
-    X(RESERVATIONS, reservations) \
-    X(ADDRESSES, addresses)       \
-    X(SESSIONS, sessions)         \
-    X(NAMES, names)               \
-    X(QUEUED_BYTES, queued_bytes) \
-    X(FDS_IN_FLIGHT, fds_in_flight)
+#define CONFIG_LIMITS(X)            \
+    X(BYTES, bytes)                 \
+    X(BUFFERS, buffers)             \
+    X(TOKENS, tokens)               \
+    X(RESERVATIONS, reservations)   \
+    X(ADDRESSES, addresses)         \
+    X(SESSIONS, sessions)           \
+    X(NAMES, names)                 \
+    X(QUEUED_BYTES, queued_bytes)   \
+    X(FDS_IN_FLIGHT, fds_in_flight) \
+    X(METADATA, metadata)
 
 enum config_limit {
 #define X(NAME, key) CONFIG_LIMIT_##NAME,
     CONFIG_LIMITS(X)
 #undef X
         CONFIG_LIMIT_N
+};
+
+/* [user NAME] or [group NAME]. Whether there is one of that name is found out later, as with nodes. */
+struct config_user {
+    char name[CONFIG_USER_NAME_MAX + 1]; /* or number */
+    bool is_group;
+    unsigned line;                   /* of its section */
+    unsigned share;                  /* in percent; 0 = that of [limits] */
+    uint64_t limits[CONFIG_LIMIT_N]; /* CONFIG_UNSET = those of [limits] */
 };
 
 enum config_half { CONFIG_HALF_AUTO, CONFIG_HALF_LOWER, CONFIG_HALF_UPPER };
@@ -93,12 +107,16 @@ struct config {
     struct config_size stock; /* of each pool; 0 = none; CONFIG_NONE bytes: its pages decide */
     struct config_pool *pools;
     size_t n_pools;
+    struct config_user *users; /* groups, too */
+    size_t n_users;
 
     uint64_t arena_base;
     uint64_t arena_size;
     enum config_half arena_half;
 
     uint64_t connections;                    /* of everybody */
+    struct config_size metadata;             /* of everybody; CONFIG_NONE bytes: computed */
+    unsigned uid_share;                      /* in percent; 0 = by the kind of broker */
     uint64_t uid_limits[CONFIG_LIMIT_N];     /* CONFIG_NONE = no limit, or a computed one */
     unsigned uid_bytes_percent;              /* of all capacity; used when uid_limits[BYTES] is none */
     uint64_t session_limits[CONFIG_LIMIT_N]; /* [SESSIONS] is not used */
@@ -132,7 +150,8 @@ int config_parse(struct config **ret, const char *path, const char *text, size_t
 struct config *config_free(struct config *config);
 
 /* Calls differs() for each key with another value, like "[limits] uid_bytes" or "[pool fast] capacity", and for each
- * pool that only one of them has. `live`: a reload can put it in force, not only the start of a broker. */
+ * pool, user or group that only one of them has. `live`: a reload can put it in force, not only the start of a
+ * broker. */
 typedef void config_differs(void *userdata, const char *key, bool live);
 void config_compare(const struct config *before, const struct config *now, config_differs *differs, void *userdata);
 /* Sets all that only a start can change to its value in `in_force`. 0 or -ENOMEM. */

@@ -22,6 +22,11 @@
         "limits", #scope "_" name, kind, offsetof(struct config, scope##_limits[CONFIG_LIMIT_##which]), min, max, LIVE \
     }
 
+#define USER_KEY(which, name, kind, min, max)                                                          \
+    {                                                                                                  \
+        "user", name, kind, offsetof(struct config_user, limits[CONFIG_LIMIT_##which]), min, max, LIVE \
+    }
+
 /* A reload puts it in force. */
 #define LIVE true
 
@@ -46,6 +51,8 @@ const struct key config_keys[] = {
     {"arena", "size", KIND_SIZE, offsetof(struct config, arena_size), 1 * GIB, CONFIG_ADDRESS_TOP / 2},
     {"arena", "half", KIND_HALF, offsetof(struct config, arena_half), 0, 0},
 
+    {"limits", "uid_share", KIND_PERCENT, offsetof(struct config, uid_share), 1, 100, LIVE},
+    {"limits", "metadata", KIND_SIZE_OR_PERCENT, offsetof(struct config, metadata), 1 << 20, MAX_BYTES, LIVE},
     {"limits", "connections", KIND_NUMBER, offsetof(struct config, connections), 1, 1 << 20, LIVE},
     {"limits", "uid_bytes", KIND_UID_BYTES, 0, 4096, MAX_BYTES, LIVE},
     LIMIT_KEY(uid, BUFFERS, "buffers", KIND_LIMIT, 1, MAX_COUNT),
@@ -56,6 +63,7 @@ const struct key config_keys[] = {
     LIMIT_KEY(uid, NAMES, "names", KIND_LIMIT, 0, MAX_COUNT),
     LIMIT_KEY(uid, QUEUED_BYTES, "queued_bytes", KIND_SIZE_LIMIT, 1 << 17, MAX_BYTES),
     LIMIT_KEY(uid, FDS_IN_FLIGHT, "fds_in_flight", KIND_LIMIT, MEMORYD_FDS_MAX, MAX_COUNT),
+    LIMIT_KEY(uid, METADATA, "metadata", KIND_SIZE_LIMIT, 1 << 16, MAX_BYTES),
     LIMIT_KEY(session, BYTES, "bytes", KIND_SIZE_LIMIT, 4096, MAX_BYTES),
     LIMIT_KEY(session, BUFFERS, "buffers", KIND_LIMIT, 1, MAX_COUNT),
     LIMIT_KEY(session, TOKENS, "tokens", KIND_LIMIT, 0, MAX_COUNT),
@@ -64,6 +72,18 @@ const struct key config_keys[] = {
     LIMIT_KEY(session, NAMES, "names", KIND_LIMIT, 0, MAX_COUNT),
     LIMIT_KEY(session, QUEUED_BYTES, "queued_bytes", KIND_SIZE_LIMIT, 1 << 17, MAX_BYTES),
     LIMIT_KEY(session, FDS_IN_FLIGHT, "fds_in_flight", KIND_LIMIT, MEMORYD_FDS_MAX, MAX_COUNT),
+
+    LIMIT_KEY(session, METADATA, "metadata", KIND_SIZE_LIMIT, 1 << 16, MAX_BYTES),
+
+    {"user", "share", KIND_PERCENT, offsetof(struct config_user, share), 1, 100, LIVE},
+    USER_KEY(BYTES, "bytes", KIND_SIZE_LIMIT, 4096, MAX_BYTES),
+    USER_KEY(BUFFERS, "buffers", KIND_LIMIT, 1, MAX_COUNT),
+    USER_KEY(TOKENS, "tokens", KIND_LIMIT, 0, MAX_COUNT),
+    USER_KEY(RESERVATIONS, "reservations", KIND_LIMIT, 0, MAX_COUNT),
+    USER_KEY(ADDRESSES, "addresses", KIND_SIZE_LIMIT, 4096, MAX_BYTES),
+    USER_KEY(SESSIONS, "sessions", KIND_LIMIT, 1, MAX_COUNT),
+    USER_KEY(NAMES, "names", KIND_LIMIT, 0, MAX_COUNT),
+    USER_KEY(METADATA, "metadata", KIND_SIZE_LIMIT, 1 << 16, MAX_BYTES),
 
     {"session", "grace", KIND_TIME, offsetof(struct config, grace_ms), 0, MAX_TIME_MS, LIVE},
     {"session", "handshake_timeout", KIND_TIME, offsetof(struct config, handshake_ms), 100, MAX_TIME_MS, LIVE},
@@ -105,6 +125,21 @@ static void describe_time(uint64_t ms, char *text, size_t size)
     (void)snprintf(text, size, "%llu%s", (unsigned long long)(hours ? ms / hour : ms), hours ? "h" : "ms");
 }
 
+static void describe_percent(uint64_t v, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%llu%%", (unsigned long long)v);
+}
+
+static bool read_percent(const char *value, uint64_t *ret)
+{
+    unsigned percent;
+
+    if (!value_percent(value, &percent))
+        return false;
+    *ret = percent;
+    return true;
+}
+
 static const char *const half_words[] = {"auto", "lower", "upper", NULL};
 static const char *const placement_words[] = {"bind", "preferred", "interleave", "split", "local", NULL};
 static const char *const pages_words[] = {"base", "thp", "hugetlb", NULL};
@@ -136,6 +171,7 @@ static const struct form {
     [KIND_SIZE_LIMIT] = {sizeof(uint64_t), "a size", value_size, describe_size, ", like 64K, 8M, 2G or 1T",
                          .or_none = true},
     [KIND_SIZE_OR_PERCENT] = {0, "a size", value_size, describe_size, ", like 8M or 2G", .or_percent = true},
+    [KIND_PERCENT] = {sizeof(unsigned), "a part", read_percent, describe_percent, ""},
     [KIND_UID_BYTES] = {0, "a size", value_size, describe_size, ", like 8M or 2G", .or_percent = true, .or_none = true},
     /* lists: the number of elements, and right after it the elements */
     [KIND_NODES] = {sizeof(uint32_t) * (1 + MEMORYD_NODES_MAX),
@@ -255,16 +291,20 @@ static bool store_number(const struct key *key, struct config *config, char *mem
         config->uid_bytes_percent = size.percent;
     } else if (form->or_percent) {
         memcpy(member, &size, sizeof(size));
+    } else if (key->kind == KIND_PERCENT) {
+        unsigned percent = (unsigned)size.bytes;
+
+        memcpy(member, &percent, sizeof(percent));
     } else {
         memcpy(member, &size.bytes, sizeof(size.bytes));
     }
     return true;
 }
 
-bool key_store(const struct key *key, struct config *config, struct config_pool *pool, const char *value)
+bool key_store(const struct key *key, struct config *config, void *named, const char *value)
 {
     const struct form *form = &forms[key->kind];
-    char *member = (pool ? (char *)pool : (char *)config) + key->offset;
+    char *member = (named ? (char *)named : (char *)config) + key->offset;
 
     if (form->words)
         return store_word(form, member, value);

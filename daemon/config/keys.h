@@ -23,7 +23,8 @@ enum kind {
     KIND_TIME,
     KIND_LIMIT,      /* a number or "none" */
     KIND_SIZE_LIMIT, /* a size or "none" */
-    KIND_UID_BYTES,  /* a size, a percentage or "none" */
+    KIND_PERCENT,
+    KIND_UID_BYTES, /* a size, a percentage or "none" */
     KIND_HALF,
     KIND_NODES,
     KIND_WEIGHTS,
@@ -37,10 +38,10 @@ enum kind {
 };
 
 struct key {
-    const char *section; /* "pool" for [pool NAME] */
+    const char *section; /* "pool" for [pool NAME], "user" for [user NAME] and [group NAME] */
     const char *name;
     enum kind kind;
-    size_t offset; /* in struct config, or in struct config_pool */
+    size_t offset; /* in struct config, struct config_pool or struct config_user */
     uint64_t min;
     uint64_t max;
     bool live; /* a reload puts it in force, not only the start of a broker */
@@ -52,9 +53,10 @@ struct key {
 extern const struct key config_keys[];
 extern const size_t config_n_keys;
 
-/* Stores the value, in `pool` if the key is of a pool. False, and nothing is stored, if the key does not take it. */
-bool key_store(const struct key *key, struct config *config, struct config_pool *pool, const char *value);
-/* Do two configurations, or two pools, have the same value? */
+/* Stores the value, in `named` if the key is of a section with a name: the pool, user or group. False, and nothing is
+ * stored, if the key does not take it. */
+bool key_store(const struct key *key, struct config *config, void *named, const char *value);
+/* Do two configurations, pools, users or groups have the same value? */
 bool key_is_same(const struct key *key, const void *a, const void *b);
 /* Copies the value of a key that is not live. */
 void key_copy(const struct key *key, void *to, const void *from);

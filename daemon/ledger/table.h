@@ -120,6 +120,12 @@ void *table_next(const struct table *table, uint64_t *cursor, unsigned *budget);
 /* Where a walk meets this object: the walk has met it when the cursor is greater. */
 uint64_t table_slot(const struct table *table, const void *object);
 
+/* What an entry takes: the record and its object. */
+static inline uint64_t table_entry_bytes(const struct table *table)
+{
+    return (uint64_t)table->record_size + table->object_size;
+}
+
 static inline uint64_t table_count(const struct table *table)
 {
     return table->count;

@@ -125,7 +125,7 @@ static int buffer_acquire(struct buffers *buffers, struct buffer *buffer, const 
     r = buffer_new_plan(buffers, record, plan, problem);
     if (r)
         return r;
-    r = pool_charge(plan->pool, plan, buffer_tally_state(buffer), problem);
+    r = pool_charge(plan->pool, plan, account, buffer_tally_state(buffer), problem);
     if (r)
         return r;
     record->bytes = bytes;
@@ -175,7 +175,7 @@ void buffer_shift(struct buffers *buffers, const struct buffer *buffer, enum tal
     struct plan plan;
 
     buffer_plan(buffers, buffer, &plan);
-    pool_shift(buffer_pool(buffers, buffer), &plan, from, to);
+    pool_shift(buffer_pool(buffers, buffer), &plan, buffer->charge.account, from, to);
 }
 
 /* What buffer_acquire() took, as far as it got, and the object. */
@@ -286,18 +286,37 @@ void buffer_commit(struct buffers *buffers, struct buffer *buffer)
     record_commit(&buffers->table, buffer);
 }
 
+/* Only who pays is another one, or a first or last one; the pool has it as before. */
+static void buffer_shift_payer(struct buffers *buffers, const struct buffer *buffer, enum tally_state from,
+                               enum tally_state to)
+{
+    struct plan plan;
+
+    if (buffer_is_foreign(buffer))
+        return;
+    buffer_plan(buffers, buffer, &plan);
+    pool_shift_payer(buffer_pool(buffers, buffer), &plan, buffer->charge.account, from, to);
+}
+
 int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct memory_spec *spec,
                    struct account *account, struct problem *problem)
 {
+    struct plan plan;
     int r;
 
     assert(buffer->record->state == BUFFER_STOCK);
+    buffer_plan(buffers, buffer, &plan);
+    r = pool_check_share(buffer_pool(buffers, buffer), &plan, account, problem);
+    if (r)
+        return r;
     audit_before(&buffers->table, buffer);
     r = charge_init(&buffer->charge, account, ACCOUNT_BYTES, buffer->record->bytes, problem);
     if (!r)
         r = buffer_take_home(buffers, buffer, spec, problem);
     if (r)
         charge_deinit(&buffer->charge);
+    else
+        buffer_shift_payer(buffers, buffer, TALLY_NONE, TALLY_STOCK);
     audit_after(&buffers->table, buffer);
     return r;
 }
@@ -306,6 +325,7 @@ void buffer_unearmark(struct buffers *buffers, struct buffer *buffer)
 {
     audit_before(&buffers->table, buffer);
     arena_give(buffers->arena, &buffer->home);
+    buffer_shift_payer(buffers, buffer, TALLY_STOCK, TALLY_NONE);
     charge_deinit(&buffer->charge);
     audit_after(&buffers->table, buffer);
 }
@@ -375,7 +395,7 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
     if (record->size > record->bytes)
         record->size = record->bytes;
     buffers->bytes -= by;
-    pool_lower(buffer_pool(buffers, buffer), record->node, buffer_tally_state(buffer), by);
+    pool_lower(buffer_pool(buffers, buffer), record->node, buffer->charge.account, buffer_tally_state(buffer), by);
     charge_lower(&buffer->charge, by);
     audit_after(&buffers->table, buffer);
 }
@@ -434,9 +454,16 @@ int buffer_place(struct buffers *buffers, struct buffer *buffer, struct reservat
 void buffer_charge_to(struct buffers *buffers, struct buffer *buffer, struct account *account, uint64_t session)
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
+    enum tally_state state = buffer_tally_state(buffer);
 
     audit_before(&buffers->table, buffer);
-    charge_move(&buffer->charge, account);
+    if (account_user(buffer->charge.account) != account_user(account)) {
+        buffer_shift_payer(buffers, buffer, state, TALLY_NONE);
+        charge_move(&buffer->charge, account);
+        buffer_shift_payer(buffers, buffer, TALLY_NONE, state);
+    } else {
+        charge_move(&buffer->charge, account);
+    }
     record->charged_uid = account->uid;
     record->charged_session = session;
     audit_after(&buffers->table, buffer);

@@ -48,11 +48,12 @@ static bool is_in_parts(const struct memory_spec *spec)
 /* Does one of them fit now, were all stock given back, and no farther away than ordinary pages would be? */
 static bool has_place(struct pool *pool, const struct memory_spec *spec, uint64_t size, struct pool *ordinary)
 {
+    const struct pool_view view = {.taken = TALLY_RECLAIMING};
     struct plan plan, other;
 
-    if (pool_plan(pool, spec, size, TALLY_RECLAIMING, &plan, NULL))
+    if (pool_plan(pool, spec, size, view, &plan, NULL))
         return false;
-    return ordinary->n_nodes == 1 || pool_plan(ordinary, spec, size, TALLY_RECLAIMING, &other, NULL) ||
+    return ordinary->n_nodes == 1 || pool_plan(ordinary, spec, size, view, &other, NULL) ||
            pool_remoteness(ordinary, spec, &plan) <= pool_remoteness(ordinary, spec, &other);
 }
 

@@ -3,6 +3,7 @@
 
 #include "mem/pool.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -173,35 +174,90 @@ static int choose_weights(struct plan_request *plan, const struct pool *pool, co
     return 0;
 }
 
+/* What the payer has of a budget or cap, and may have, of what others leave. What is earmarked for it is its own. */
+struct share {
+    uint64_t has;
+    uint64_t most;
+};
+
+static struct share share_in(const struct tally *bytes, uint64_t capacity, uint32_t place, struct pool_view view)
+{
+    const struct tally *own = view.payer ? account_place(view.payer, place) : NULL;
+    unsigned percent = own ? account_share(view.payer) : SHARE_ALL;
+    enum tally_state used = view.taken < TALLY_RECLAIMING ? view.taken : TALLY_RECLAIMING;
+    struct share share = {.has = 0, .most = UINT64_MAX};
+
+    if (percent == SHARE_ALL)
+        return share;
+    share.has = tally_sum(own, used) + (used ? own->in[TALLY_STOCK] : 0);
+    share.most = share_of(capacity, tally_sum(bytes, used) - tally_sum(own, used), percent);
+    return share;
+}
+
 /*
- * How much is free if `taken` and the states before it count as taken:
+ * How much is free if what is taken, and the states before that, count as taken:
  *     TALLY_STOCK       now
  *     TALLY_RECLAIMING  once all stock is given back
  *     TALLY_USED        once all stock is given back and all that is reclaiming is free
  *     TALLY_NONE        if everything were free
  */
-static uint64_t free_under_cap(const struct pool *pool, enum tally_state taken)
+static uint64_t free_in(const struct tally *bytes, uint64_t capacity, uint32_t place, struct pool_view view)
 {
-    return left_of(pool->cap, tally_sum(&pool->bytes, taken));
+    uint64_t all = left_of(capacity, tally_sum(bytes, view.taken));
+    struct share share = share_in(bytes, capacity, place, view);
+    uint64_t own = left_of(share.most, share.has);
+
+    return own < all ? own : all;
 }
 
-static uint64_t free_on_node(const struct pool *pool, uint32_t node, enum tally_state taken)
+static uint64_t free_under_cap(const struct pool *pool, struct pool_view view)
+{
+    return free_in(&pool->bytes, pool->cap, pool->place, view);
+}
+
+static uint64_t free_on_node(const struct pool *pool, uint32_t node, struct pool_view view)
 {
     const struct budget *budget = pool_node_budget(pool, node);
 
-    return left_of(budget->capacity, tally_sum(&budget->bytes, taken));
+    return free_in(&budget->bytes, budget->capacity, budget->place, view);
 }
 
-static int make_plan(struct plan *ret, const struct pool *pool, const struct plan_request *plan, enum tally_state taken,
+static int make_plan(struct plan *ret, const struct pool *pool, const struct plan_request *plan, struct pool_view view,
                      struct problem *problem)
 {
     uint64_t available[TOPOLOGY_NODES_MAX] = {0};
 
-    if (plan->bytes > free_under_cap(pool, taken))
+    if (plan->bytes > free_under_cap(pool, view))
         return STATUS_POOL_FULL;
     for (uint32_t i = 0; i < pool->n_nodes; i++)
-        available[pool->nodes[i]] = free_on_node(pool, pool->nodes[i], taken);
+        available[pool->nodes[i]] = free_on_node(pool, pool->nodes[i], view);
     return plan_make(ret, plan, available, problem);
+}
+
+/* What a user may have of a pool is what it may have of its nodes, or of its cap. */
+static struct share pool_share(const struct pool *pool, struct pool_view view)
+{
+    struct share sum = {.has = 0}, cap = share_in(&pool->bytes, pool->cap, pool->place, view);
+
+    for (uint32_t i = 0; i < pool->n_nodes; i++) {
+        const struct budget *budget = pool_node_budget(pool, pool->nodes[i]);
+        struct share share = share_in(&budget->bytes, budget->capacity, budget->place, view);
+
+        if (share.most == UINT64_MAX)
+            return cap;
+        sum.has += share.has;
+        sum.most += share.most;
+    }
+    return left_of(cap.most, cap.has) < left_of(sum.most, sum.has) ? cap : sum;
+}
+
+static int pool_refuse_share(const struct pool *pool, uint64_t bytes, struct pool_view view, struct problem *problem)
+{
+    struct share share = pool_share(pool, view);
+    char what[POOL_NAME_MAX + 32];
+
+    (void)snprintf(what, sizeof(what), "bytes of pool %s", pool->name);
+    return account_refuse_share(view.payer, what, share.has, bytes, share.most, problem);
 }
 
 static int pool_refuse_full(const struct pool *pool, uint64_t bytes, struct problem *problem)
@@ -231,23 +287,26 @@ static int pool_fill_request(struct plan_request *plan, const struct pool *pool,
     return r ? r : choose_weights(plan, pool, spec, problem);
 }
 
-int pool_plan(struct pool *pool, const struct memory_spec *spec, uint64_t size, enum tally_state taken,
-              struct plan *ret, struct problem *problem)
+int pool_plan(struct pool *pool, const struct memory_spec *spec, uint64_t size, struct pool_view view, struct plan *ret,
+              struct problem *problem)
 {
+    const struct pool_view empty = {.taken = TALLY_NONE}, shared = {.taken = view.taken};
     struct plan_request plan;
     struct plan unused;
     int r = pool_fill_request(&plan, pool, spec, size, problem);
 
     if (r)
         return r;
-    r = make_plan(ret, pool, &plan, taken, problem);
+    r = make_plan(ret, pool, &plan, view, problem);
     if (!r) {
         ret->pool = pool;
         ret->size = size;
     }
     if (r != STATUS_POOL_FULL)
         return r;
-    r = make_plan(&unused, pool, &plan, TALLY_NONE, problem);
+    if (view.payer && !make_plan(&unused, pool, &plan, shared, problem))
+        return pool_refuse_share(pool, plan.bytes, view, problem);
+    r = make_plan(&unused, pool, &plan, empty, problem);
     if (r != STATUS_POOL_FULL)
         return r ? r : pool_refuse_full(pool, plan.bytes, problem);
     return refuse(problem, STATUS_TOO_BIG,
@@ -273,29 +332,79 @@ uint32_t pool_remoteness(struct pool *pool, const struct memory_spec *spec, cons
     return most;
 }
 
-int pool_charge(struct pool *pool, const struct plan *plan, enum tally_state to, struct problem *problem)
+int pool_check_share(const struct pool *pool, const struct plan *plan, const struct account *payer,
+                     struct problem *problem)
 {
-    if (plan->brief.bytes > free_under_cap(pool, TALLY_STOCK))
+    const struct pool_view view = {.taken = TALLY_RECLAIMING, .payer = payer};
+    struct share share = share_in(&pool->bytes, pool->cap, pool->place, view);
+    bool fits = plan->brief.bytes <= left_of(share.most, share.has);
+
+    for (uint32_t i = 0; i < plan->brief.n_nodes && fits; i++) {
+        const struct budget *budget = pool_node_budget(pool, plan->nodes.node[i]);
+
+        share = share_in(&budget->bytes, budget->capacity, budget->place, view);
+        fits = plan->nodes.bytes[i] <= left_of(share.most, share.has);
+    }
+    return fits ? 0 : pool_refuse_share(pool, plan->brief.bytes, view, problem);
+}
+
+int pool_charge(struct pool *pool, const struct plan *plan, const struct account *payer, enum tally_state to,
+                struct problem *problem)
+{
+    const struct pool_view now = {.taken = TALLY_STOCK};
+    int r = payer ? pool_check_share(pool, plan, payer, problem) : 0;
+
+    if (r)
+        return r;
+    if (plan->brief.bytes > free_under_cap(pool, now))
         return pool_refuse_full(pool, plan->brief.bytes, problem);
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
-        if (plan->nodes.bytes[i] > free_on_node(pool, plan->nodes.node[i], TALLY_STOCK))
+        if (plan->nodes.bytes[i] > free_on_node(pool, plan->nodes.node[i], now))
             return pool_refuse_full(pool, plan->brief.bytes, problem);
-    pool_shift(pool, plan, TALLY_NONE, to);
+    pool_shift(pool, plan, payer, TALLY_NONE, to);
     return 0;
 }
 
-void pool_shift(struct pool *pool, const struct plan *plan, enum tally_state from, enum tally_state to)
+/* Of a pool that has gone, or of a node that has, nobody's share is computed. */
+static void place_shift(const struct account *payer, uint32_t place, enum tally_state from, enum tally_state to,
+                        uint64_t bytes)
+{
+    struct tally *own = account_place(payer, place);
+
+    if (own)
+        tally_shift(own, from, to, bytes);
+}
+
+void pool_shift_payer(struct pool *pool, const struct plan *plan, const struct account *payer, enum tally_state from,
+                      enum tally_state to)
+{
+    if (!payer)
+        return;
+    for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
+        place_shift(payer, budget_of(pool, plan->nodes.node[i])->place, from, to, plan->nodes.bytes[i]);
+    place_shift(payer, pool->place, from, to, plan->brief.bytes);
+}
+
+void pool_shift(struct pool *pool, const struct plan *plan, const struct account *payer, enum tally_state from,
+                enum tally_state to)
 {
     for (uint32_t i = 0; i < plan->brief.n_nodes; i++)
         tally_shift(&budget_of(pool, plan->nodes.node[i])->bytes, from, to, plan->nodes.bytes[i]);
     tally_shift(&pool->bytes, from, to, plan->brief.bytes);
     tally_shift(&pool->buffers, from, to, 1);
+    pool_shift_payer(pool, plan, payer, from, to);
 }
 
-void pool_lower(struct pool *pool, uint32_t node, enum tally_state from, uint64_t by)
+void pool_lower(struct pool *pool, uint32_t node, const struct account *payer, enum tally_state from, uint64_t by)
 {
-    tally_shift(&budget_of(pool, node)->bytes, from, TALLY_NONE, by);
+    struct budget *budget = budget_of(pool, node);
+
+    tally_shift(&budget->bytes, from, TALLY_NONE, by);
     tally_shift(&pool->bytes, from, TALLY_NONE, by);
+    if (payer) {
+        place_shift(payer, budget->place, from, TALLY_NONE, by);
+        place_shift(payer, pool->place, from, TALLY_NONE, by);
+    }
 }
 
 uint64_t pool_most_stock(const struct pool *pool)
@@ -307,38 +416,53 @@ uint64_t pool_most_stock(const struct pool *pool)
     return most->percent ? percent_of(pool_capacity(pool), most->percent) : most->bytes;
 }
 
+static bool demand_fits(const struct pool_demand *demand, struct pool_view view)
+{
+    return demand->on_node <= free_on_node(demand->pool, demand->node, view) &&
+           demand->in_pool <= free_under_cap(demand->pool, view);
+}
+
+static void demand_shift(const struct pool_demand *demand, enum tally_state from, enum tally_state to)
+{
+    struct budget *budget = budget_of(demand->pool, demand->node);
+
+    tally_shift(&budget->bytes, from, to, demand->on_node);
+    tally_shift(&demand->pool->bytes, from, to, demand->in_pool);
+    place_shift(demand->payer, budget->place, from, to, demand->on_node);
+    place_shift(demand->payer, demand->pool->place, from, to, demand->in_pool);
+}
+
 int pool_reserve(const struct pool_demand *demand, struct problem *problem)
 {
+    const struct pool_view now = {.taken = TALLY_STOCK}, own = {.taken = TALLY_STOCK, .payer = demand->payer};
     struct pool *pool = demand->pool;
 
-    if (demand->on_node > free_on_node(pool, demand->node, TALLY_STOCK))
+    if (demand->on_node > free_on_node(pool, demand->node, now))
         return refuse(problem, STATUS_POOL_FULL,
                       "node %u has no room for %llu bytes more now (%llu bytes available); release something there, or "
                       "use another node",
                       demand->node, (unsigned long long)demand->on_node,
-                      (unsigned long long)free_on_node(pool, demand->node, TALLY_STOCK));
-    if (demand->in_pool > free_under_cap(pool, TALLY_STOCK))
+                      (unsigned long long)free_on_node(pool, demand->node, now));
+    if (demand->in_pool > free_under_cap(pool, now))
         return pool_refuse_full(pool, demand->in_pool, problem);
-    tally_shift(&budget_of(pool, demand->node)->bytes, TALLY_NONE, TALLY_USED, demand->on_node);
-    tally_shift(&pool->bytes, TALLY_NONE, TALLY_USED, demand->in_pool);
+    if (!demand_fits(demand, own))
+        return pool_refuse_share(pool, demand->on_node > demand->in_pool ? demand->on_node : demand->in_pool, own,
+                                 problem);
+    demand_shift(demand, TALLY_NONE, TALLY_USED);
     return 0;
 }
 
 void pool_unreserve(const struct pool_demand *demand)
 {
-    tally_shift(&budget_of(demand->pool, demand->node)->bytes, TALLY_USED, TALLY_NONE, demand->on_node);
-    tally_shift(&demand->pool->bytes, TALLY_USED, TALLY_NONE, demand->in_pool);
-}
-
-static bool demand_fits(const struct pool_demand *demand, enum tally_state taken)
-{
-    return demand->on_node <= free_on_node(demand->pool, demand->node, taken) &&
-           demand->in_pool <= free_under_cap(demand->pool, taken);
+    demand_shift(demand, TALLY_USED, TALLY_NONE);
 }
 
 bool pool_can_reserve_soon(const struct pool_demand *demand)
 {
-    return !demand_fits(demand, TALLY_STOCK) && demand_fits(demand, TALLY_USED);
+    const struct pool_view now = {.taken = TALLY_STOCK, .payer = demand->payer};
+    const struct pool_view soon = {.taken = TALLY_USED, .payer = demand->payer};
+
+    return !demand_fits(demand, now) && demand_fits(demand, soon);
 }
 
 bool pool_is_reclaiming(const struct pool *pool)
@@ -352,47 +476,48 @@ bool pool_is_reclaiming(const struct pool *pool)
     return false;
 }
 
-bool pool_fits_soon(struct pool *pool, const struct memory_spec *spec, uint64_t size)
+bool pool_fits_soon(struct pool *pool, const struct memory_spec *spec, uint64_t size, const struct account *payer)
 {
+    const struct pool_view soon = {.taken = TALLY_USED, .payer = payer};
     struct plan_request plan;
     struct plan unused;
 
-    return !pool_fill_request(&plan, pool, spec, size, NULL) && !make_plan(&unused, pool, &plan, TALLY_USED, NULL);
+    return !pool_fill_request(&plan, pool, spec, size, NULL) && !make_plan(&unused, pool, &plan, soon, NULL);
 }
 
 /* Rounded down to whole granules, since every buffer is a multiple of them. */
-static uint64_t pool_available_with(const struct pool *pool, enum tally_state taken)
+static uint64_t pool_available_with(const struct pool *pool, struct pool_view view)
 {
-    uint64_t sum = 0, cap = align_down(free_under_cap(pool, taken), pool->granule);
+    uint64_t sum = 0, cap = align_down(free_under_cap(pool, view), pool->granule);
 
     for (uint32_t i = 0; i < pool->n_nodes; i++)
-        sum += align_down(free_on_node(pool, pool->nodes[i], taken), pool->granule);
+        sum += align_down(free_on_node(pool, pool->nodes[i], view), pool->granule);
     return sum < cap ? sum : cap;
 }
 
 uint64_t pool_available(const struct pool *pool)
 {
-    return pool_available_with(pool, TALLY_RECLAIMING);
+    return pool_available_with(pool, (struct pool_view){.taken = TALLY_RECLAIMING});
 }
 
-uint64_t pool_available_soon(const struct pool *pool)
+uint64_t pool_available_soon(const struct pool *pool, const struct account *payer)
 {
-    return pool_available_with(pool, TALLY_USED);
+    return pool_available_with(pool, (struct pool_view){.taken = TALLY_USED, .payer = payer});
 }
 
-uint64_t pool_largest_soon(struct pool *pool)
+uint64_t pool_largest_soon(struct pool *pool, const struct account *payer)
 {
     const struct memory_spec spec = {.placement = PLACEMENT_POOL};
-    uint64_t all = pool_available_soon(pool);
+    uint64_t all = pool_available_soon(pool, payer);
     uint64_t fits = 0, fails = all / pool->granule;
 
-    if (!all || pool_fits_soon(pool, &spec, all))
+    if (!all || pool_fits_soon(pool, &spec, all, payer))
         return all;
-    /* the placement gives each node a fixed share, so the fullest node sets the limit, which is searched for */
+    /* the placement gives each node a fixed part, so the fullest node sets the limit, which is searched for */
     while (fails - fits > 1) {
         uint64_t middle = fits + (fails - fits) / 2;
 
-        if (pool_fits_soon(pool, &spec, middle * pool->granule))
+        if (pool_fits_soon(pool, &spec, middle * pool->granule, payer))
             fits = middle;
         else
             fails = middle;

@@ -9,7 +9,8 @@
  * them are free right now depends on other processes, and is no budget.
  *
  * A pool is a view on the budgets of its nodes: a kind of page, a placement, and perhaps a cap of its own. So pools
- * may overlap, and the sum is exact at every node however buffers were asked for (I5).
+ * may overlap, and the sum is exact at every node however buffers were asked for (I5). A user's share is of each
+ * budget, and of each cap, so that it is the same however many pools there are.
  *
  * Each machine has some pools by itself: node0-4k, node0-thp, node0-2m, ... and, where there are several nodes, all-4k
  * and so on over all of them. The configuration declares more. The set never changes while the broker runs. The next
@@ -68,7 +69,11 @@ struct pools_config {
 struct budget {
     uint64_t capacity;
     struct tally bytes;
+    uint32_t place; /* where accounts count what each user has of it */
 };
+
+/* No place of an account. */
+#define PLACE_NONE UINT32_MAX
 
 struct ledger;
 struct pools;
@@ -92,6 +97,7 @@ struct pool {
     bool declared;         /* by the configuration, not made by itself */
     uint32_t budget_index; /* which of a node's budgets: 0 for base pages and THP, else 1 + index of the size */
     uint64_t cap;          /* UINT64_MAX: none of its own */
+    uint32_t place;        /* of the cap, if it has one, as of a budget */
     struct tally bytes;    /* the sum of its buffers' bytes, … */
     struct tally buffers;  /* … and how many they are */
     struct pool_capacity most_stock;
@@ -121,6 +127,9 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
               struct problem *problem);
 struct pools *pools_free(struct pools *pools);
 DEFINE_CLEANUP(struct pools *, pools_free);
+
+/* How many places accounts need for what users have of budgets and caps. */
+uint32_t pools_places(const struct pools *pools);
 
 /* Retired ones are the last. */
 uint32_t pools_count(const struct pools *pools);
@@ -178,24 +187,41 @@ int pools_choose(struct pools *pools, const struct memory_spec *spec, uint32_t n
  * reclaimed on a near node is not waited for where a farther one has some free, since that may take long.
  */
 
+/* How much room there is depends on what counts as taken, and on who asks. */
+struct pool_view {
+    enum tally_state taken;      /* what is charged in this state and those before it */
+    const struct account *payer; /* who may have its share only; NULL: nobody, for whom there is none */
+};
+
 /*
- * Where a buffer of `size` bytes (not rounded) would go if it were charged and what is charged in states after `taken`
- * were free: with TALLY_STOCK now, with TALLY_RECLAIMING if all stock were given back. Nothing is charged.
- * SIZE_ZERO, SIZE_OVERFLOW, NO_SUCH_NODE, INVALID_ARGUMENT; TOO_BIG if the pool could not hold it if everything were
- * free; POOL_FULL if it does not fit.
+ * Where a buffer of `size` bytes (not rounded) would go if it were charged and what is charged in states after those
+ * that are taken were free: with TALLY_STOCK now, with TALLY_RECLAIMING if all stock were given back. Nothing is
+ * charged. SIZE_ZERO, SIZE_OVERFLOW, NO_SUCH_NODE, INVALID_ARGUMENT; TOO_BIG if the pool could not hold it if
+ * everything were free; POOL_FULL if it does not fit; LIMIT if it fits, but is more than the share of who pays.
  */
-int pool_plan(struct pool *pool, const struct memory_spec *spec, uint64_t size, enum tally_state taken,
-              struct plan *ret, struct problem *problem);
+int pool_plan(struct pool *pool, const struct memory_spec *spec, uint64_t size, struct pool_view view, struct plan *ret,
+              struct problem *problem);
 
 /* The place of the plan's last node in that order; 0 = all of the plan is on the first node. */
 uint32_t pool_remoteness(struct pool *pool, const struct memory_spec *spec, const struct plan *plan);
 
-/* Charges a new buffer to the pool and every node of the plan, or nothing. POOL_FULL if others were faster. */
-int pool_charge(struct pool *pool, const struct plan *plan, enum tally_state to, struct problem *problem);
+/* In the functions below the payer is the account that is charged with the buffer, or NULL. */
+
+/* Charges a new buffer to the pool and every node of the plan, or nothing. POOL_FULL if others were faster, LIMIT if
+ * the payer was. */
+int pool_charge(struct pool *pool, const struct plan *plan, const struct account *payer, enum tally_state to,
+                struct problem *problem);
 /* A buffer that exists goes from one state to the other. It is never refused, even over the capacity. */
-void pool_shift(struct pool *pool, const struct plan *plan, enum tally_state from, enum tally_state to);
+void pool_shift(struct pool *pool, const struct plan *plan, const struct account *payer, enum tally_state from,
+                enum tally_state to);
 /* A buffer in this state has so much less on this node. */
-void pool_lower(struct pool *pool, uint32_t node, enum tally_state from, uint64_t by);
+void pool_lower(struct pool *pool, uint32_t node, const struct account *payer, enum tally_state from, uint64_t by);
+/* May it have a buffer of this plan, which is in stock? LIMIT. */
+int pool_check_share(const struct pool *pool, const struct plan *plan, const struct account *payer,
+                     struct problem *problem);
+/* What is the payer's only: a buffer in stock that is earmarked for it, or is no longer; or one with another payer. */
+void pool_shift_payer(struct pool *pool, const struct plan *plan, const struct account *payer, enum tally_state from,
+                      enum tally_state to);
 
 /* The most stock that it may have; 0 = none. */
 uint64_t pool_most_stock(const struct pool *pool);
@@ -203,12 +229,13 @@ uint64_t pool_most_stock(const struct pool *pool);
 /* What a buffer that moves to a node needs there, while it is still charged where it is. */
 struct pool_demand {
     struct pool *pool;
+    struct account *payer; /* a user's, with a reference while it is reserved */
     uint32_t node;
     uint64_t on_node; /* of the node's budget */
     uint64_t in_pool; /* of the pool's cap */
 };
 
-/* POOL_FULL. */
+/* POOL_FULL, LIMIT. */
 int pool_reserve(const struct pool_demand *demand, struct problem *problem);
 void pool_unreserve(const struct pool_demand *demand);
 /* Is it not free now, but would be once all is free that is reclaiming? */
@@ -217,10 +244,10 @@ bool pool_can_reserve_soon(const struct pool_demand *demand);
 /* Is anything reclaiming, or in stock, that a buffer of this pool could have? */
 bool pool_is_reclaiming(const struct pool *pool);
 /* Would a buffer have a place if all were free that is reclaiming or in stock? */
-bool pool_fits_soon(struct pool *pool, const struct memory_spec *spec, uint64_t size);
+bool pool_fits_soon(struct pool *pool, const struct memory_spec *spec, uint64_t size, const struct account *payer);
 /* The size of the largest buffer that would fit then, placed as the pool has it; and of several together. */
-uint64_t pool_largest_soon(struct pool *pool);
-uint64_t pool_available_soon(const struct pool *pool);
+uint64_t pool_largest_soon(struct pool *pool, const struct account *payer);
+uint64_t pool_available_soon(const struct pool *pool, const struct account *payer);
 
 /* What the pool and its nodes could give out now, stock included; and at most. */
 uint64_t pool_available(const struct pool *pool);

@@ -70,6 +70,7 @@ static struct pool *pool_retire(struct pools *pools, const struct pool_record *r
     pool->pools = pools;
     pool->index = pools_count(pools);
     pool->retired = true;
+    pool->place = PLACE_NONE;
     memcpy(pool->name, record->name, sizeof(pool->name));
     pool->pages = (enum pages)record->pages;
     pool->page_size = record->page_size;

@@ -99,6 +99,25 @@ static bool set_kind(struct pool *pool, enum pages pages, uint64_t page_size)
     return false;
 }
 
+/* What users have is counted for each budget that there can be, and for each cap. */
+static void add_places(struct pools *pools)
+{
+    const struct topology *topology = pools->topology;
+
+    for (uint32_t i = 0; i <= BUDGET_INDEX_NONE; i++)
+        for (uint32_t node = 0; node < TOPOLOGY_NODES_MAX; node++)
+            pools->budgets[i][node].place =
+                i <= topology->n_huge && topology_node(topology, node) ? pools->n_places++ : PLACE_NONE;
+    for (uint32_t i = 0; i < pools->n_pools; i++)
+        if (pools->pools[i].cap != UINT64_MAX)
+            pools->pools[i].place = pools->n_places++;
+}
+
+uint32_t pools_places(const struct pools *pools)
+{
+    return pools->n_places;
+}
+
 /* A pool in the next free place, which is added to the set by counting it in n_pools. */
 static struct pool *pools_fresh(struct pools *pools)
 {
@@ -109,6 +128,7 @@ static struct pool *pools_fresh(struct pools *pools)
     pool->index = pools->n_pools;
     pool->number = (uint16_t)pool->index;
     pool->cap = UINT64_MAX;
+    pool->place = PLACE_NONE;
     return pool;
 }
 
@@ -287,6 +307,7 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
             return r;
         }
     }
+    add_places(pools);
     *ret = steal_ptr(&pools);
     return 0;
 }

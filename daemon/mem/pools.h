@@ -21,6 +21,7 @@ struct pools {
     struct pool **retired;
     uint32_t n_retired;
     uint32_t n_pools;   /* the others */
+    uint32_t n_places;  /* see account_place() */
     bool pages_by_size; /* for a caller that names none */
     uint64_t refreshed; /* when it was last asked how many huge pages there may be */
     struct pool pools[];

@@ -67,6 +67,7 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
     r = account_new_session(sessions->accounts, peer->uid, &session->account, problem);
     if (r)
         return r;
+    account_set_groups(session->account, peer->gid, peer->groups, peer->n_groups);
     r = charge_init_beyond(&session->charge, session->account, ACCOUNT_SESSIONS, 1, beyond, problem);
     if (r)
         return r;
@@ -151,6 +152,7 @@ void session_attach(struct session *session, void *connection, struct peer *peer
     /* of the same process */
     peer->pidfd = fd_close(peer->pidfd);
     session->connection = connection;
+    account_set_groups(session->account, session->peer.gid, session->peer.groups, session->peer.n_groups);
     record_change(&session->sessions->table, session)->lost_at = 0;
 }
 

@@ -322,6 +322,154 @@ static void test_I5_sums_are_exact(void **state)
         account_unref(owners[i]);
 }
 
+/* ---- shares ------------------------------------------------------------------------------------------------------ */
+
+static struct account_limits shared(unsigned share, uint64_t total)
+{
+    struct account_limits limits = {.share = share, .administrator = 999};
+
+    for (unsigned i = 0; i < ACCOUNT_SLOTS; i++) {
+        limits.user[i] = limits.session[i] = ACCOUNT_NO_LIMIT;
+        limits.total[i] = total;
+    }
+    return limits;
+}
+
+static struct account *user_of(uid_t uid)
+{
+    struct account *user;
+
+    assert_int_equal(account_of_user(&accounts, uid, &user, NULL), 0);
+    return user;
+}
+
+static void I7_a_user_has_its_share_of_what_others_leave(void **state)
+{
+    struct account_limits limits = shared(50, 1000);
+    struct charge a = CHARGE_NULL, b = CHARGE_NULL, c = CHARGE_NULL, d = CHARGE_NULL;
+    struct problem problem = PROBLEM_NULL;
+    struct account *first = user_of(1000), *second = user_of(1001);
+
+    accounts_set_limits(&accounts, &limits);
+    assert_int_equal(account_left(first, ACCOUNT_NAMES), 500);
+    assert_int_equal(charge_init(&a, first, ACCOUNT_NAMES, 501, &problem), STATUS_LIMIT);
+    assert_non_null(strstr(problem.sentence, "user 1000 has 0 names and asks for 501 more, but may have 500"));
+    assert_non_null(strstr(problem.sentence, "[user 1000] share = 100%"));
+    assert_int_equal(charge_init(&a, first, ACCOUNT_NAMES, 500, NULL), 0);
+    assert_int_equal(account_left(first, ACCOUNT_NAMES), 0);
+    assert_int_equal(account_left(second, ACCOUNT_NAMES), 250);
+    assert_int_equal(charge_init(&b, second, ACCOUNT_NAMES, 251, NULL), STATUS_LIMIT);
+    assert_int_equal(charge_init(&b, second, ACCOUNT_NAMES, 250, NULL), 0);
+    /* a share that has become smaller takes nothing away */
+    assert_int_equal(account_used(first, ACCOUNT_NAMES), 500);
+    assert_int_equal(charge_init(&c, first, ACCOUNT_NAMES, 1, NULL), STATUS_LIMIT);
+    /* what is certain to be free soon is counted on, but not yet given out */
+    charge_shift(&b, TALLY_RECLAIMING);
+    assert_int_equal(account_left(second, ACCOUNT_NAMES), 250);
+    assert_int_equal(charge_init(&c, second, ACCOUNT_NAMES, 1, NULL), STATUS_LIMIT);
+    /* an administrator always gets some, beyond the total if need be; the broker's own user is one */
+    {
+        struct account *root = user_of(0), *own = user_of(999);
+
+        assert_int_equal(charge_init(&c, root, ACCOUNT_NAMES, 2000, NULL), 0);
+        assert_int_equal(charge_init(&d, own, ACCOUNT_NAMES, 2000, NULL), 0);
+        charge_deinit(&c);
+        charge_deinit(&d);
+        account_unref(root);
+        account_unref(own);
+    }
+    charge_deinit(&a);
+    charge_deinit(&b);
+    assert_int_equal(tally_used(&accounts.sums[ACCOUNT_NAMES]), 0);
+    account_unref(first);
+    account_unref(second);
+}
+
+/* However many come, and whatever each takes. */
+static void I7_there_is_always_something_left(void **state)
+{
+    struct account_limits limits = shared(50, 1 << 20);
+    struct charge charges[20];
+    struct account *users[20];
+
+    accounts_set_limits(&accounts, &limits);
+    for (unsigned i = 0; i < 20; i++) {
+        charges[i] = (struct charge)CHARGE_NULL;
+        users[i] = user_of(2000 + i);
+        assert_int_equal(account_left(users[i], ACCOUNT_SESSIONS), (1 << 20) >> (i + 1));
+        assert_int_equal(
+            charge_init(&charges[i], users[i], ACCOUNT_SESSIONS, account_left(users[i], ACCOUNT_SESSIONS), NULL), 0);
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        charge_deinit(&charges[i]);
+        account_unref(users[i]);
+    }
+}
+
+static void policies_are_of_users_then_of_groups(void **state)
+{
+    struct account_policy policies[] = {
+        {.is_group = true, .id = 50, .share = 25}, {.id = 1000, .share = 100}, {.is_group = true, .id = 60}};
+    struct account_limits limits = shared(50, 1000);
+    const gid_t groups[] = {7, 60, 50};
+    struct account *own = user_of(1000), *member = user_of(1001), *other = user_of(1002);
+    struct problem problem = PROBLEM_NULL;
+    struct charge charge = CHARGE_NULL;
+
+    for (unsigned i = 0; i < ACCOUNT_SLOTS; i++) {
+        policies[0].user[i] = policies[1].user[i] = ACCOUNT_DEFAULT;
+        policies[2].user[i] = 3;
+    }
+    limits.policies = policies;
+    limits.n_policies = 3;
+    accounts_set_limits(&accounts, &limits);
+    account_set_groups(own, 50, groups, 3);
+    assert_int_equal(account_share(own), 100);
+    account_set_groups(member, 50, groups, 3);
+    assert_int_equal(account_share(member), 25);
+    assert_int_equal(account_left(member, ACCOUNT_NAMES), 250);
+    account_set_groups(member, 1, groups, 3);
+    assert_int_equal(account_share(member), 50);
+    assert_int_equal(account_left(member, ACCOUNT_NAMES), 3);
+    assert_int_equal(charge_init(&charge, member, ACCOUNT_NAMES, 4, &problem), STATUS_LIMIT);
+    assert_non_null(strstr(problem.sentence, "names in [group 60]"));
+    assert_int_equal(account_share(other), 50);
+    assert_int_equal(account_left(other, ACCOUNT_NAMES), 500);
+    /* without a policy for it, the group counts no more */
+    limits.n_policies = 1;
+    accounts_set_limits(&accounts, &limits);
+    assert_int_equal(account_left(member, ACCOUNT_NAMES), 500);
+    assert_int_equal(account_share(own), 25);
+    account_unref(own);
+    account_unref(member);
+    account_unref(other);
+}
+
+static void records_are_charged_as_metadata(void **state)
+{
+    struct account_limits limits = shared(50, 0);
+    struct charge a = CHARGE_NULL, b = CHARGE_NULL;
+    struct problem problem = PROBLEM_NULL;
+    struct account *session;
+
+    limits.total[ACCOUNT_METADATA] = 500;
+    accounts_set_limits(&accounts, &limits);
+    accounts_set_metadata(&accounts, ACCOUNT_TOKENS, 100);
+    accounts_set_metadata(&accounts, ACCOUNT_ADDRESSES, 151);
+    assert_int_equal(account_new_session(&accounts, 1000, &session, NULL), 0);
+    assert_int_equal(charge_init(&a, session, ACCOUNT_TOKENS, 1, NULL), 0);
+    assert_int_equal(account_used(session, ACCOUNT_METADATA), 100);
+    assert_int_equal(charge_init(&b, session, ACCOUNT_ADDRESSES, 1 << 20, &problem), STATUS_LIMIT);
+    assert_non_null(strstr(problem.sentence, "bytes of the broker's own records"));
+    assert_int_equal(charge_init(&b, session, ACCOUNT_TOKENS, 1, NULL), 0);
+    assert_int_equal(account_used(session->parent, ACCOUNT_METADATA), 200);
+    charge_deinit(&a);
+    charge_deinit(&b);
+    assert_int_equal(account_used(session, ACCOUNT_METADATA), 0);
+    assert_int_equal(tally_used(&accounts.sums[ACCOUNT_METADATA]), 0);
+    account_unref(session);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -336,6 +484,10 @@ int main(void)
         T(test_charge_counts_its_thing),
         T(test_walk),
         T(test_I5_sums_are_exact),
+        cmocka_unit_test_setup_teardown(I7_a_user_has_its_share_of_what_others_leave, setup, teardown),
+        cmocka_unit_test_setup_teardown(I7_there_is_always_something_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(policies_are_of_users_then_of_groups, setup, teardown),
+        cmocka_unit_test_setup_teardown(records_are_charged_as_metadata, setup, teardown),
     };
 
     return test_run(tests, NULL, NULL);

@@ -315,6 +315,8 @@ static const struct {
     {"arena", "base", "0x500000000000", false},
     {"arena", "size", "8T", false},
     {"arena", "half", "upper", false},
+    {"limits", "uid_share", "30%", true},
+    {"limits", "metadata", "1G", true},
     {"limits", "connections", "5", true},
     {"limits", "uid_bytes", "20%", true},
     {"limits", "uid_buffers", "5", true},
@@ -325,6 +327,7 @@ static const struct {
     {"limits", "uid_names", "5", true},
     {"limits", "uid_queued_bytes", "1M", true},
     {"limits", "uid_fds_in_flight", "256", true},
+    {"limits", "uid_metadata", "1G", true},
     {"limits", "session_bytes", "1G", true},
     {"limits", "session_buffers", "5", true},
     {"limits", "session_tokens", "5", true},
@@ -333,6 +336,17 @@ static const struct {
     {"limits", "session_names", "5", true},
     {"limits", "session_queued_bytes", "512K", true},
     {"limits", "session_fds_in_flight", "128", true},
+    {"limits", "session_metadata", "1M", true},
+    {"user u", "share", "100%", true},
+    {"group u", "share", "20%", true},
+    {"user u", "bytes", "1G", true},
+    {"user u", "buffers", "5", true},
+    {"user u", "tokens", "none", true},
+    {"user u", "reservations", "0", true},
+    {"user u", "addresses", "1G", true},
+    {"user u", "sessions", "5", true},
+    {"user u", "names", "5", true},
+    {"user u", "metadata", "1M", true},
     {"session", "grace", "1s", true},
     {"session", "handshake_timeout", "1s", true},
     {"session", "stall_timeout", "1s", true},
@@ -352,16 +366,19 @@ static void differ(void *userdata, const char *key, bool live)
 /* As [pool p] has it. What else the key needs to make sense is the same in both. */
 static struct config *with(const char *section, const char *key, const char *value)
 {
-    bool is_pool = !strncmp(section, "pool ", 5);
+    bool is_pool = !strncmp(section, "pool ", 5), is_user = !strncmp(section, "user ", 5);
     char text[512];
 
-    snprintf(text, sizeof(text), "[pool p]\n%s%s%s%s", !is_pool || strcmp(key, "nodes") != 0 ? "nodes = 0\n" : "",
+    snprintf(text, sizeof(text), "[group u]\n%s[user u]\n%s%s%s%s[pool p]\n%s%s%s%s",
+             value && !strncmp(section, "group ", 6) ? "share = 20%\n" : "", value && is_user ? key : "",
+             value && is_user ? " = " : "", value && is_user ? value : "", value && is_user ? "\n" : "",
+             !is_pool || strcmp(key, "nodes") != 0 ? "nodes = 0\n" : "",
              is_pool && !strcmp(key, "part_size") ? "placement = interleave\n" : "",
              is_pool && !strcmp(key, "weights") ? "placement = split\n" : "",
              is_pool && !strcmp(key, "page_size") ? "pages = hugetlb\n" : "");
-    if (value && !is_pool)
+    if (value && !is_pool && strchr(section, ' ') == NULL)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "[%s]\n", section);
-    if (value)
+    if (value && (is_pool || strchr(section, ' ') == NULL))
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s = %s\n", key, value);
     return load_good(text);
 }
@@ -374,8 +391,9 @@ static void a_key_that_differs_is_named(void **state)
 
     while (config_key(n, &section, &key))
         n++;
-    assert_int_equal(n, sizeof(others) / sizeof(others[0]));
-    for (size_t i = 0; i < n; i++) {
+    /* a group has the keys of a user, of which one is tried */
+    assert_int_equal(n + 1, sizeof(others) / sizeof(others[0]));
+    for (size_t i = 0; i <= n; i++) {
         struct config *before =
             with(others[i].section, others[i].key, strcmp(others[i].key, "nodes") != 0 ? NULL : "0");
         struct config *now = with(others[i].section, others[i].key, others[i].value);
@@ -412,6 +430,37 @@ static void a_pool_that_comes_or_goes_is_named(void **state)
     config_free(now);
 }
 
+static void users_and_groups_are_sections(void **state)
+{
+    struct config *config = load_good("[user alice]\nshare = 100%\n[group alice]\nbytes = 1G\ntokens = none\n"
+                                      "[user 1000]\nnames=3\n[limits]\nuid_share = 20%\n");
+    struct config *now = load_good("[user alice]\nshare = 50%\n[user bob]\n");
+    char text[256] = "";
+
+    assert_int_equal(config->uid_share, 20);
+    assert_int_equal(config->n_users, 3);
+    assert_string_equal(config->users[0].name, "alice");
+    assert_false(config->users[0].is_group);
+    assert_int_equal(config->users[0].share, 100);
+    assert_int_equal(config->users[0].limits[CONFIG_LIMIT_BYTES], CONFIG_UNSET);
+    assert_true(config->users[1].is_group);
+    assert_int_equal(config->users[1].share, 0);
+    assert_int_equal(config->users[1].limits[CONFIG_LIMIT_BYTES], UINT64_C(1) << 30);
+    assert_int_equal(config->users[1].limits[CONFIG_LIMIT_TOKENS], CONFIG_NONE);
+    assert_int_equal(config->users[2].limits[CONFIG_LIMIT_NAMES], 3);
+    config_compare(config, now, differ, text);
+    assert_string_equal(text, "[limits] uid_share live\n[user alice] share live\n[user bob] live\n"
+                              "[group alice] live\n[user 1000] live\n");
+    config_free(config);
+    config_free(now);
+    refuse_at("[user]\n", 1, "a user needs a name");
+    refuse_at("[group a b]\n", 1, "not a name of a group");
+    refuse_at("[user a]\n[group a]\n[user a]\n", 3, "in line 1 already");
+    refuse_at("[user a]\nshare = 0%\n", 2, "a part from 1% to 100%");
+    refuse_at("[user a]\nqueued_bytes = 1M\n", 2, "no such key");
+    refuse_at("[user a]\nnodes = 0\n", 2, "it belongs in [pool]");
+}
+
 /* What a broker hands on is what it read. */
 static void a_text_is_as_good_as_the_file(void **state)
 {
@@ -446,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_no_configuration_is_refused),
         cmocka_unit_test(a_key_that_differs_is_named),
         cmocka_unit_test(a_pool_that_comes_or_goes_is_named),
+        cmocka_unit_test(users_and_groups_are_sections),
         cmocka_unit_test(a_text_is_as_good_as_the_file),
         cmocka_unit_test(values_are_read_strictly),
     };

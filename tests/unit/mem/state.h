@@ -87,7 +87,7 @@ static inline int state_buffer_new(uint64_t size, bool split, const struct memor
         spec.nodes[1] = 1;
         spec.placement = PLACEMENT_SPLIT;
     }
-    r = pool_plan(s.pool, &spec, size, TALLY_STOCK, &plan, problem);
+    r = pool_plan(s.pool, &spec, size, (struct pool_view){.taken = TALLY_STOCK}, &plan, problem);
     return r ? r : buffer_new(&s.buffers, &plan, &spec, &(struct buffer_owner){s.account, 99, 4711}, ret, problem);
 }
 

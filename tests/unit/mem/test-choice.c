@@ -11,6 +11,9 @@
 #include "proto/status.h"
 #include "sys/sys.h"
 
+/* What is free now, for nobody in particular. */
+#define NOW ((struct pool_view){.taken = TALLY_STOCK})
+
 #define PAGE UINT64_C(4096)
 #define MB   (UINT64_C(1) << 20)
 #define GB   (UINT64_C(1) << 30)
@@ -173,15 +176,15 @@ static void a_preferred_node_that_is_full_gives_ordinary_pages(void **state)
     pools = make(false);
     assert_string_equal(choose(pools, local, 8 * MB), "all-2m all-4k");
     pool = pools_by_name(pools, "node0-2m");
-    assert_int_equal(pool_plan(pool, &(struct memory_spec){0}, 10 * MB, TALLY_STOCK, &plan, &problem), 0);
-    assert_int_equal(pool_charge(pool, &plan, TALLY_USED, &problem), 0);
+    assert_int_equal(pool_plan(pool, &(struct memory_spec){0}, 10 * MB, NOW, &plan, &problem), 0);
+    assert_int_equal(pool_charge(pool, &plan, NULL, TALLY_USED, &problem), 0);
     assert_string_equal(choose(pools, local, 8 * MB), "all-4k");
     assert_string_equal(choose(pools, local, 6 * MB), "all-2m all-4k");
     /* of several that will do the nearest */
     assert_string_equal(choose(pools, either, 8 * MB), "all-4k");
     either.caller_node = 1 + 1;
     assert_string_equal(choose(pools, either, 8 * MB), "all-2m all-4k");
-    pool_shift(pool, &plan, TALLY_USED, TALLY_NONE);
+    pool_shift(pool, &plan, NULL, TALLY_USED, TALLY_NONE);
     assert_string_equal(choose(pools, local, 8 * MB), "all-2m all-4k");
     pools_free(pools);
 }
@@ -212,11 +215,11 @@ static void those_of_a_farther_node_are_not_worth_it(void **state)
         assert_string_equal(choose(pools, request, 16 * MB), "all-2m all-4k");
         /* unless ordinary ones are no nearer */
         request.caller_node = 1 + 0;
-        assert_int_equal(pool_plan(near, &(struct memory_spec){0}, 32 * GB, TALLY_STOCK, &plan, NULL), 0);
-        assert_int_equal(pool_charge(near, &plan, TALLY_USED, NULL), 0);
+        assert_int_equal(pool_plan(near, &(struct memory_spec){0}, 32 * GB, NOW, &plan, NULL), 0);
+        assert_int_equal(pool_charge(near, &plan, NULL, TALLY_USED, NULL), 0);
         assert_string_equal(choose(pools, request, 16 * MB), "all-2m all-4k");
         assert_string_equal(choose(pools, request, 8 * MB), "all-2m all-4k");
-        pool_shift(near, &plan, TALLY_USED, TALLY_NONE);
+        pool_shift(near, &plan, NULL, TALLY_USED, TALLY_NONE);
     }
     pools_free(pools);
 }

@@ -16,6 +16,9 @@
 #include "tests/support/memory.h"
 #include "tests/support/settings.h"
 
+/* What is free now, for nobody in particular. */
+#define NOW ((struct pool_view){.taken = TALLY_STOCK})
+
 static struct topology machine;
 static uint32_t node[TOPOLOGY_NODES_MAX]; /* those with memory */
 static uint32_t n_nodes;
@@ -56,9 +59,8 @@ static void allocate_and_look(struct pools *pools, struct memory_spec request, u
     char *map;
 
     commit_init(&c);
-    if (pools_find(pools, &request, &pool, &problem) ||
-        pool_plan(pool, &request, size, TALLY_STOCK, &c.plan, &problem) ||
-        pool_charge(pool, &c.plan, TALLY_USED, &problem))
+    if (pools_find(pools, &request, &pool, &problem) || pool_plan(pool, &request, size, NOW, &c.plan, &problem) ||
+        pool_charge(pool, &c.plan, NULL, TALLY_USED, &problem))
         fail_msg("%s", problem.sentence);
     c.topology = &machine;
     c.pages = pool->pages;
@@ -77,7 +79,7 @@ static void allocate_and_look(struct pools *pools, struct memory_spec request, u
     }
     munmap(map, c.plan.brief.bytes);
     commit_deinit(&c);
-    pool_shift(pool, &c.plan, TALLY_USED, TALLY_NONE);
+    pool_shift(pool, &c.plan, NULL, TALLY_USED, TALLY_NONE);
     assert_int_equal(tally_used(&pool->bytes), 0);
 }
 

@@ -8,6 +8,9 @@
 #include "mem/pool.h"
 #include "proto/status.h"
 
+/* What is free now, for nobody in particular. */
+#define NOW ((struct pool_view){.taken = TALLY_STOCK})
+
 #define PAGE UINT64_C(4096)
 #define MB   (UINT64_C(1) << 20)
 
@@ -134,7 +137,7 @@ static int plan_fails(struct pool *pool, struct memory_spec request, uint64_t si
 {
     struct problem problem = PROBLEM_NULL;
     struct plan plan;
-    int r = pool_plan(pool, &request, size, TALLY_STOCK, &plan, &problem);
+    int r = pool_plan(pool, &request, size, NOW, &plan, &problem);
 
     assert_true(r > 0);
     assert_true(strlen(problem.sentence) > 10);
@@ -152,11 +155,11 @@ static void sizes_have_their_own_errors(void **state)
     assert_int_equal(plan_fails(pool, (struct memory_spec){0}, UINT64_MAX), STATUS_SIZE_OVERFLOW);
     assert_int_equal(plan_fails(pool, (struct memory_spec){0}, UINT64_C(1) << 63), STATUS_SIZE_OVERFLOW);
     assert_int_equal(plan_fails(pool, (struct memory_spec){0}, 512 * MB + 1), STATUS_TOO_BIG);
-    assert_int_equal(pool_plan(pool, &(struct memory_spec){0}, 1, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(pool, &(struct memory_spec){0}, 1, NOW, &plan, NULL), 0);
     assert_int_equal(plan.brief.bytes, PAGE);
 
-    assert_int_equal(pool_plan(pool, &(struct memory_spec){0}, 400 * MB, TALLY_STOCK, &plan, NULL), 0);
-    assert_int_equal(pool_charge(pool, &plan, TALLY_USED, NULL), 0);
+    assert_int_equal(pool_plan(pool, &(struct memory_spec){0}, 400 * MB, NOW, &plan, NULL), 0);
+    assert_int_equal(pool_charge(pool, &plan, NULL, TALLY_USED, NULL), 0);
     assert_int_equal(plan_fails(pool, (struct memory_spec){0}, 200 * MB), STATUS_POOL_FULL);
     /* charged to the node, so the other pools of that node feel it */
     assert_int_equal(plan_fails(pools_by_name(pools, "node0-thp"), (struct memory_spec){0}, 200 * MB),
@@ -170,7 +173,7 @@ static void sizes_have_their_own_errors(void **state)
         STATUS_TOO_BIG);
     /* a preference goes on to the next nearest */
     assert_int_equal(pool_plan(all, &(struct memory_spec){.n_nodes = 1, .nodes = {0}, .placement = PLACEMENT_LOCAL},
-                               200 * MB, TALLY_STOCK, &plan, NULL),
+                               200 * MB, NOW, &plan, NULL),
                      0);
     assert_int_equal(plan.brief.node, 1);
     pools_free(pools);
@@ -185,7 +188,7 @@ static void plans_mind_the_pool(void **state)
 
     assert_int_equal(plan_fails(pool, (struct memory_spec){.n_nodes = 1, .nodes = {1}}, PAGE), STATUS_NO_SUCH_NODE);
     assert_int_equal(pool_plan(pool, &(struct memory_spec){.n_nodes = 1, .nodes = {1}, .placement = PLACEMENT_LOCAL},
-                               PAGE, TALLY_STOCK, &plan, NULL),
+                               PAGE, NOW, &plan, NULL),
                      0);
     assert_int_equal(plan.brief.node, 0);
     assert_int_equal(plan_fails(all, (struct memory_spec){.n_nodes = 2, .nodes = {0, 0}}, PAGE),
@@ -197,7 +200,7 @@ static void plans_mind_the_pool(void **state)
         plan_fails(all, (struct memory_spec){.placement = PLACEMENT_SPLIT, .n_weights = 2, .weights = {0}}, PAGE),
         STATUS_INVALID_ARGUMENT);
     /* nobody says where nor from where: the node with most room */
-    assert_int_equal(pool_plan(all, &(struct memory_spec){0}, PAGE, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(all, &(struct memory_spec){0}, PAGE, NOW, &plan, NULL), 0);
     assert_int_equal(plan.brief.node, 1);
     pools_free(pools);
 }
@@ -235,7 +238,7 @@ static const char *order(struct pool *pool, struct memory_spec request)
     }
     if (request.placement == PLACEMENT_INTERLEAVE)
         size = 16 * PAGE;
-    if (pool_plan(pool, &request, size, TALLY_STOCK, &plan, &problem))
+    if (pool_plan(pool, &request, size, NOW, &plan, &problem))
         fail_msg("%s", problem.sentence);
     text[0] = '\0';
     for (uint32_t i = 0; i < plan.brief.n_nodes; i++)
@@ -291,13 +294,13 @@ static void a_full_node_is_passed_over_for_the_next_nearest(void **state)
     struct plan plan;
 
     for (unsigned i = 0; i < 4; i++) {
-        assert_int_equal(pool_plan(all, &bound, 100 * MB, TALLY_STOCK, &plan, NULL), 0);
+        assert_int_equal(pool_plan(all, &bound, 100 * MB, NOW, &plan, NULL), 0);
         assert_int_equal(plan.brief.n_nodes, 1);
         assert_int_equal(plan.brief.node, expected[i]);
-        assert_int_equal(pool_plan(all, &ANYWHERE(POOL, ON(0)), 100 * MB, TALLY_STOCK, &plan, NULL), 0);
+        assert_int_equal(pool_plan(all, &ANYWHERE(POOL, ON(0)), 100 * MB, NOW, &plan, NULL), 0);
         assert_int_equal(plan.brief.node, expected[i]);
         plan.brief.bytes = plan.nodes.bytes[0] = pool_node_budget(all, expected[i])->capacity;
-        assert_int_equal(pool_charge(all, &plan, TALLY_USED, NULL), 0);
+        assert_int_equal(pool_charge(all, &plan, NULL, TALLY_USED, NULL), 0);
     }
     pools_free(pools);
 }
@@ -330,8 +333,8 @@ static void who_does_not_tell_his_node_gets_a_guess(void **state)
 
     /* the one with processors that has most room, and not that without */
     assert_string_equal(order(all, ANYWHERE(POOL, 0)), "0 2 1 3");
-    assert_int_equal(pool_plan(node0, &(struct memory_spec){0}, PAGE, TALLY_STOCK, &plan, NULL), 0);
-    assert_int_equal(pool_charge(node0, &plan, TALLY_USED, NULL), 0);
+    assert_int_equal(pool_plan(node0, &(struct memory_spec){0}, PAGE, NOW, &plan, NULL), 0);
+    assert_int_equal(pool_charge(node0, &plan, NULL, TALLY_USED, NULL), 0);
     assert_string_equal(order(all, ANYWHERE(POOL, 0)), "1 0 2 3");
     assert_string_equal(order(all, ANYWHERE(POOL, ON(63))), "1 0 2 3");
     assert_string_equal(order(all, ANYWHERE(POOL, UINT32_MAX)), "1 0 2 3");
@@ -391,14 +394,14 @@ static void declared_pools_have_caps(void **state)
     assert_true(pools_by_name(pools, "half")->lazy);
     assert_int_equal(round->n_nodes, 3);
     assert_int_equal(plan_fails(small, (struct memory_spec){0}, 11 * MB), STATUS_TOO_BIG);
-    assert_int_equal(pool_plan(small, &(struct memory_spec){0}, 6 * MB, TALLY_STOCK, &plan, NULL), 0);
-    assert_int_equal(pool_plan(small, &(struct memory_spec){0}, 6 * MB, TALLY_STOCK, &second, NULL), 0);
-    assert_int_equal(pool_charge(small, &plan, TALLY_USED, NULL), 0);
-    assert_int_equal(pool_charge(small, &second, TALLY_USED, NULL), STATUS_POOL_FULL);
+    assert_int_equal(pool_plan(small, &(struct memory_spec){0}, 6 * MB, NOW, &plan, NULL), 0);
+    assert_int_equal(pool_plan(small, &(struct memory_spec){0}, 6 * MB, NOW, &second, NULL), 0);
+    assert_int_equal(pool_charge(small, &plan, NULL, TALLY_USED, NULL), 0);
+    assert_int_equal(pool_charge(small, &second, NULL, TALLY_USED, NULL), STATUS_POOL_FULL);
     assert_int_equal(plan_fails(small, (struct memory_spec){0}, 6 * MB), STATUS_POOL_FULL);
-    pool_shift(small, &plan, TALLY_USED, TALLY_NONE);
+    pool_shift(small, &plan, NULL, TALLY_USED, TALLY_NONE);
     assert_int_equal(pool_available(small), 10 * MB);
-    assert_int_equal(pool_plan(round, &(struct memory_spec){0}, 8 * MB, TALLY_STOCK, &plan, NULL), 0);
+    assert_int_equal(pool_plan(round, &(struct memory_spec){0}, 8 * MB, NOW, &plan, NULL), 0);
     assert_int_equal(plan.brief.part_size, 2 * MB);
     assert_int_equal(plan.brief.n_nodes, 3);
     pools_free(pools);
@@ -416,30 +419,30 @@ static void what_returns_counts_for_what_is_had_soon(void **state)
     const struct memory_spec request = {0};
     struct plan plan;
 
-    assert_int_equal(pool_largest_soon(small), 10 * MB);
-    assert_int_equal(pool_largest_soon(node), 512 * MB);
+    assert_int_equal(pool_largest_soon(small, NULL), 10 * MB);
+    assert_int_equal(pool_largest_soon(node, NULL), 512 * MB);
     /* node 2 has least, and as much as the others each */
-    assert_in_range(pool_largest_soon(round), 3 * 256 * MB - 2 * MB, 3 * 256 * MB + 4 * MB);
-    assert_true(pool_fits_soon(round, &request, pool_largest_soon(round)));
-    assert_false(pool_fits_soon(round, &request, pool_largest_soon(round) + PAGE));
+    assert_in_range(pool_largest_soon(round, NULL), 3 * 256 * MB - 2 * MB, 3 * 256 * MB + 4 * MB);
+    assert_true(pool_fits_soon(round, &request, pool_largest_soon(round, NULL), NULL));
+    assert_false(pool_fits_soon(round, &request, pool_largest_soon(round, NULL) + PAGE, NULL));
 
-    assert_int_equal(pool_plan(small, &request, 8 * MB, TALLY_STOCK, &plan, NULL), 0);
-    assert_int_equal(pool_charge(small, &plan, TALLY_USED, NULL), 0);
-    assert_int_equal(pool_largest_soon(small), 2 * MB);
-    assert_false(pool_fits_soon(small, &request, 3 * MB));
+    assert_int_equal(pool_plan(small, &request, 8 * MB, NOW, &plan, NULL), 0);
+    assert_int_equal(pool_charge(small, &plan, NULL, TALLY_USED, NULL), 0);
+    assert_int_equal(pool_largest_soon(small, NULL), 2 * MB);
+    assert_false(pool_fits_soon(small, &request, 3 * MB, NULL));
     assert_false(pool_is_reclaiming(node));
-    pool_shift(small, &plan, TALLY_USED, TALLY_RECLAIMING);
+    pool_shift(small, &plan, NULL, TALLY_USED, TALLY_RECLAIMING);
     assert_true(pool_is_reclaiming(node) && pool_is_reclaiming(round));
     assert_int_equal(pool_available(small), 2 * MB);
-    assert_int_equal(pool_available_soon(small), 10 * MB);
-    assert_int_equal(pool_available_soon(node), 512 * MB);
-    assert_true(pool_fits_soon(small, &request, 10 * MB));
+    assert_int_equal(pool_available_soon(small, NULL), 10 * MB);
+    assert_int_equal(pool_available_soon(node, NULL), 512 * MB);
+    assert_true(pool_fits_soon(small, &request, 10 * MB, NULL));
     assert_int_equal(plan_fails(small, request, 3 * MB), STATUS_POOL_FULL);
-    pool_lower(small, 0, TALLY_RECLAIMING, 5 * MB);
+    pool_lower(small, 0, NULL, TALLY_RECLAIMING, 5 * MB);
     assert_int_equal(pool_available(small), 7 * MB);
-    assert_int_equal(pool_available_soon(small), 10 * MB);
+    assert_int_equal(pool_available_soon(small, NULL), 10 * MB);
     plan.brief.bytes = plan.nodes.bytes[0] = 3 * MB;
-    pool_shift(small, &plan, TALLY_RECLAIMING, TALLY_NONE);
+    pool_shift(small, &plan, NULL, TALLY_RECLAIMING, TALLY_NONE);
     assert_false(pool_is_reclaiming(node));
     assert_int_equal(pool_available(small), 10 * MB);
     pools_free(pools);
@@ -507,16 +510,16 @@ static void I5_budgets_stay_exact(void **state)
         uint64_t used[16] = {0};
 
         if (live[i].pool) {
-            pool_shift(live[i].pool, &live[i].plan, TALLY_USED, TALLY_NONE);
+            pool_shift(live[i].pool, &live[i].plan, NULL, TALLY_USED, TALLY_NONE);
             live[i].pool = NULL;
         } else {
             struct pool *pool = pools_get(pools, (uint32_t)random() % pools_count(pools));
             struct memory_spec request = {.placement = (enum placement)(random() % 6)};
             uint64_t size = 1 + (uint64_t)random() % (20 * MB);
-            int r = pool_plan(pool, &request, size, TALLY_STOCK, &live[i].plan, NULL);
+            int r = pool_plan(pool, &request, size, NOW, &live[i].plan, NULL);
 
             if (!r)
-                r = pool_charge(pool, &live[i].plan, TALLY_USED, NULL);
+                r = pool_charge(pool, &live[i].plan, NULL, TALLY_USED, NULL);
             if (!r)
                 live[i].pool = pool;
             else
@@ -541,7 +544,7 @@ static void I5_budgets_stay_exact(void **state)
     assert_true(refused > 100);
     for (unsigned k = 0; k < LIVE; k++)
         if (live[k].pool)
-            pool_shift(live[k].pool, &live[k].plan, TALLY_USED, TALLY_NONE);
+            pool_shift(live[k].pool, &live[k].plan, NULL, TALLY_USED, TALLY_NONE);
     for (uint32_t p = 0; p < pools_count(pools); p++) {
         assert_int_equal(tally_used(&pools_get(pools, p)->bytes), 0);
         assert_int_equal(tally_used(&pools_get(pools, p)->buffers), 0);

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * I7, nobody starves the rest: one user takes of everything as much as it gets, by every way that it has, and stays or
+ * leaves it behind. A user that comes later still gets its share, and an administrator gets in and cleans up.
+ *
+ * Each thing is taken three times. A user whose share is 100 % shows how much there is of it. Without that it gets half
+ * of it, and the next one half of the rest; the refusal names the line that would change that.
+ */
+#include "tests/integration/clients.h"
+
+#include <grp.h>
+#include <stdlib.h>
+
+#include "proto/methods.h"
+
+#define UID_GREEDY 61003
+#define UID_LATE   61004
+#define GID_MANY   61050
+
+#define HOARD_MAX 8192
+
+/* ---- what there is, and how one gets more of it ------------------------------------------------------------------ */
+
+struct hoard {
+    struct broker_process *broker;
+    struct memclient *ctx;
+    unsigned n;
+    struct memclient_buffer *buffer; /* something that tokens and names are for */
+};
+
+static struct memclient *hoard_open(struct broker_process *broker, bool administrator, int *ret)
+{
+    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient *ctx = NULL;
+
+    options.socket = broker->socket;
+    options.autostart = MEMCLIENT_AUTOSTART_NEVER;
+    options.deadline_ms = PATIENCE_MS;
+    options.administrator = administrator;
+    *ret = memclient_open(&options, &ctx);
+    return ctx;
+}
+
+static int one_named(struct hoard *h, const char *pool)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *buffer;
+    char name[32];
+    int r;
+
+    snprintf(name, sizeof(name), "left/%u", h->n);
+    options.pool = pool;
+    options.name = name;
+    r = memclient_alloc(h->ctx, 65536, &options, &buffer);
+    if (!r)
+        memclient_buffer_unref(buffer);
+    return r;
+}
+
+/* It stays when its user has gone. */
+static int take_name_in_pool(struct hoard *h)
+{
+    return one_named(h, "tight");
+}
+
+/* All of them have the memory of one node. */
+static int take_through_each_pool(struct hoard *h)
+{
+    static const char *const pools[] = {"node0-4k", "tight", "other", "third"};
+    int r = 0;
+
+    for (unsigned i = 0; i < sizeof(pools) / sizeof(pools[0]); i++) {
+        r = one_named(h, pools[(h->n + i) % 4]);
+        if (!r)
+            return 0;
+    }
+    return r;
+}
+
+/* Nothing keeps it but a descriptor. */
+static int take_detached(struct hoard *h)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *buffer;
+    int r, fd;
+
+    options.pool = "tight";
+    r = memclient_alloc(h->ctx, 65536, &options, &buffer);
+    if (r)
+        return r;
+    r = memclient_export_fd(buffer, MEMCLIENT_READ, &fd);
+    memclient_buffer_unref(buffer);
+    return r;
+}
+
+/* Each takes a descriptor of the broker, and is watched. */
+static int take_exported_buffer(struct hoard *h)
+{
+    struct memclient_buffer *buffer;
+    int r = memclient_alloc(h->ctx, 1, NULL, &buffer), fd;
+
+    if (!r)
+        r = memclient_export_fd(buffer, MEMCLIENT_READ, &fd);
+    if (!r)
+        fd_close(fd);
+    return r;
+}
+
+static int need_buffer(struct hoard *h)
+{
+    return h->buffer ? 0 : memclient_alloc(h->ctx, 1, NULL, &h->buffer);
+}
+
+static int take_token(struct hoard *h)
+{
+    struct memclient_token token;
+    int r = need_buffer(h);
+
+    return r ? r : memclient_share(h->buffer, NULL, &token);
+}
+
+static int take_name(struct hoard *h)
+{
+    struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
+    char name[32];
+    int r = need_buffer(h);
+
+    options.policy = MEMCLIENT_NAME_FREE;
+    snprintf(name, sizeof(name), "name/%u", h->n);
+    return r ? r : memclient_name_bind(h->buffer, name, &options);
+}
+
+static int take_small_reservation(struct hoard *h)
+{
+    struct memclient_reservation *reservation;
+
+    return memclient_reserve(h->ctx, page_size(), 0, 0, &reservation);
+}
+
+static int take_large_reservation(struct hoard *h)
+{
+    struct memclient_reservation *reservation;
+
+    return memclient_reserve(h->ctx, UINT64_C(1) << 30, 0, 0, &reservation);
+}
+
+/* Many sessions of one process, each with a connection. */
+static int take_session(struct hoard *h)
+{
+    int r;
+
+    (void)hoard_open(h->broker, false, &r);
+    return r;
+}
+
+static const struct thing {
+    const char *what;
+    const char *config;
+    int (*take)(struct hoard *hoard);
+    unsigned nofile;
+    bool stays;     /* when its user has gone */
+    unsigned least; /* that there must be for the numbers below to mean something */
+} things[] = {
+    {"names that stay", "[pool tight]\nnodes = 0\ncapacity = 4M\n", take_name_in_pool, 0, true, 64},
+    {"pools of one node",
+     "[pools]\ncapacity = 4M\n[pool tight]\nnodes = 0\n[pool other]\nnodes = 0\n[pool third]\nnodes = 0\n",
+     take_through_each_pool, 0, true, 60},
+    {"detached memory", "[pool tight]\nnodes = 0\ncapacity = 4M\n", take_detached, 0, false, 64},
+    {"buffers", NULL, take_exported_buffer, 1024, false, 200},
+    {"tokens", "[limits]\nmetadata = 1M\n", take_token, 0, false, 1000},
+    {"names", "[limits]\nmetadata = 1M\n", take_name, 0, false, 1000},
+    {"reservations", "[limits]\nmetadata = 1M\n", take_small_reservation, 0, false, 1000},
+    {"addresses", NULL, take_large_reservation, 0, false, 60},
+    {"sessions", "[limits]\nconnections = 64\n", take_session, 0, false, 60},
+};
+
+/* ---- one user ---------------------------------------------------------------------------------------------------- */
+
+struct taker {
+    struct child child;
+    struct broker_process *broker;
+    const struct thing *thing;
+    uid_t uid;
+    gid_t gid;       /* 0 = its own */
+    bool is_limited; /* the refusal must name the line that would change that */
+    bool leaves;
+    unsigned taken;
+};
+
+static void taker_run(int channel, void *context)
+{
+    const struct taker *taker = context;
+    struct hoard hoard = {.broker = taker->broker};
+    char line[64];
+    int r;
+
+    if (taker->gid)
+        CHECK(setgroups(1, &taker->gid) == 0 && setresgid(taker->uid, taker->uid, taker->uid) == 0 &&
+              setresuid(taker->uid, taker->uid, taker->uid) == 0);
+    else
+        become(taker->uid);
+    hoard.ctx = hoard_open(taker->broker, false, &r);
+    CHECK(r == 0);
+    if (taker->thing->take == take_session)
+        hoard.n++;
+    while ((r = taker->thing->take(&hoard)) == 0)
+        CHECK(++hoard.n < HOARD_MAX);
+    snprintf(line, sizeof(line), "[user %u] share = 100%%", (unsigned)taker->uid);
+    if (taker->is_limited && (r != -EDQUOT || !strstr(memclient_error(), line)))
+        fprintf(stderr, "%s: refused with %d: %s\n", taker->thing->what, r, memclient_error());
+    CHECK(!taker->is_limited || (r == -EDQUOT && strstr(memclient_error(), line)));
+    CHECK(write(channel, &hoard.n, sizeof(hoard.n)) == sizeof(hoard.n));
+    if (!taker->leaves)
+        hear(channel);
+}
+
+static unsigned taker_start(struct taker *taker, struct broker_process *broker, const struct thing *thing, uid_t uid)
+{
+    taker->broker = broker;
+    taker->thing = thing;
+    taker->uid = uid;
+    child_start(&taker->child, taker_run, taker);
+    if (read(taker->child.channel, &taker->taken, sizeof(taker->taken)) != sizeof(taker->taken))
+        child_finish(&taker->child); /* which fails */
+    if (taker->leaves)
+        child_finish(&taker->child);
+    return taker->taken;
+}
+
+static void taker_end(struct taker *taker)
+{
+    if (taker->leaves)
+        return;
+    child_tell(&taker->child);
+    child_finish(&taker->child);
+}
+
+/* An administrator gets in whatever others have, sees that the sums agree, and gives back what was left behind. */
+static void administrator_cleans_up(struct broker_process *broker, uid_t uid, unsigned n)
+{
+    struct memclient *ctx;
+    int r;
+
+    ctx = hoard_open(broker, true, &r);
+    if (r)
+        fail_msg("an administrator does not get in: %s", memclient_error());
+    for (unsigned i = 0; i < n; i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "uid:%u/left/%u", (unsigned)uid, i);
+        assert_done(memclient_name_unbind(ctx, name));
+    }
+    memclient_close(ctx);
+}
+
+static struct broker_process *broker_with(const struct thing *thing, const char *more)
+{
+    char config[512];
+
+    snprintf(config, sizeof(config), "%s%s", thing->config ? thing->config : "", more);
+    return broker_for_test_with_nofile(thing->nofile, config);
+}
+
+/* All that there is, for a user who may have it. */
+static unsigned everything_of(const struct thing *thing)
+{
+    struct taker greedy = {.leaves = false};
+    struct broker_process *broker = broker_with(thing, "[user 61003]\nshare = 100%\n");
+    unsigned all = taker_start(&greedy, broker, thing, UID_GREEDY);
+
+    administrator_cleans_up(broker, UID_GREEDY, thing->stays ? all : 0);
+    taker_end(&greedy);
+    broker_finish(broker);
+    return all;
+}
+
+static void assert_part(const char *what, const char *who, unsigned taken, unsigned of, unsigned all)
+{
+    /* some of what there is goes for sessions and the like */
+    unsigned slack = 2 + all / 50;
+
+    if (taken > of || taken + slack < of)
+        fail_msg("%s: the %s user has %u of %u, and should have about %u", what, who, taken, all, of);
+}
+
+static void one_user_leaves_others_their_share(const struct thing *thing)
+{
+    unsigned all = everything_of(thing);
+    struct taker greedy = {.is_limited = true, .leaves = thing->stays}, late = {.is_limited = true};
+    struct broker_process *broker = broker_with(thing, "");
+    unsigned first, second;
+
+    if (all < thing->least)
+        fail_msg("%s: a user whose share is everything has %u only", thing->what, all);
+    first = taker_start(&greedy, broker, thing, UID_GREEDY);
+    second = taker_start(&late, broker, thing, UID_LATE);
+    assert_part(thing->what, "first", first, all / 2 + 1, all);
+    assert_part(thing->what, "second", second, all / 4 + 1, all);
+    administrator_cleans_up(broker, UID_GREEDY, thing->stays ? first : 0);
+    administrator_cleans_up(broker, UID_LATE, thing->stays ? second : 0);
+    taker_end(&greedy);
+    taker_end(&late);
+    broker_finish(broker);
+}
+
+#define THING(name, index)                                  \
+    static void I7_##name(void **state)                     \
+    {                                                       \
+        test_needs_root();                                  \
+        one_user_leaves_others_their_share(&things[index]); \
+    }
+
+THING(names_that_stay_leave_others_their_share, 0)
+THING(all_pools_of_a_node_are_one_share, 1)
+THING(detached_memory_leaves_others_their_share, 2)
+THING(buffers_leave_others_their_share, 3)
+THING(tokens_leave_others_their_share, 4)
+THING(names_leave_others_their_share, 5)
+THING(reservations_leave_others_their_share, 6)
+THING(addresses_leave_others_their_share, 7)
+THING(sessions_leave_others_their_share, 8)
+
+/* A user's own section comes before its group's. */
+static void a_group_has_a_share_for_each_member(void **state)
+{
+    const struct thing *thing = &things[0];
+    struct taker first = {.gid = GID_MANY}, second = {.gid = GID_MANY, .is_limited = true};
+    struct broker_process *broker;
+    unsigned taken;
+
+    test_needs_root();
+    broker = broker_with(thing, "[group 61050]\nshare = 75%\n[user 61004]\nshare = 50%\n");
+    taken = taker_start(&first, broker, thing, UID_GREEDY);
+    assert_int_equal(taken, 48);
+    assert_int_equal(taker_start(&second, broker, thing, UID_LATE), 8);
+    administrator_cleans_up(broker, UID_GREEDY, taken);
+    administrator_cleans_up(broker, UID_LATE, 8);
+    taker_end(&first);
+    taker_end(&second);
+    broker_finish(broker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        at_broker(I7_names_that_stay_leave_others_their_share),  at_broker(I7_all_pools_of_a_node_are_one_share),
+        at_broker(I7_detached_memory_leaves_others_their_share), at_broker(I7_buffers_leave_others_their_share),
+        at_broker(I7_tokens_leave_others_their_share),           at_broker(I7_names_leave_others_their_share),
+        at_broker(I7_reservations_leave_others_their_share),     at_broker(I7_addresses_leave_others_their_share),
+        at_broker(I7_sessions_leave_others_their_share),         at_broker(a_group_has_a_share_for_each_member),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

@@ -20,6 +20,15 @@ struct client {
 
 /* ---- net → rpc --------------------------------------------------------------------------------------------------- */
 
+static unsigned share_of_peer(void *userdata, const struct peer *peer)
+{
+    const struct app *app = userdata;
+    const struct account_policy *policy =
+        account_policy_find(&app->limits, peer->uid, peer->gid, peer->groups, peer->n_groups);
+
+    return account_policy_share(&app->limits, peer->uid, policy);
+}
+
 static bool on_opened(void *userdata, struct connection *connection)
 {
     struct app *app = userdata;
@@ -76,6 +85,7 @@ static int on_closed(void *userdata, struct connection *connection)
 }
 
 const struct net_handler client_net_handler = {
+    .share = share_of_peer,
     .opened = on_opened,
     .packet = on_packet,
     .refused = on_refused,

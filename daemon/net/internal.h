@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/hash.h"
+#include "base/problem.h"
 #include "net/closer.h"
 #include "net/connection.h"
 #include "net/net.h"
@@ -16,7 +17,9 @@
 
 struct net_user {
     uid_t uid;
-    struct closer *closer; /* of what it sent */
+    struct closer *closer;                  /* of what it sent */
+    unsigned share;                         /* of what all users share, in percent */
+    char why_crowded[PROBLEM_SENTENCE_MAX]; /* of its last connection beyond that */
     unsigned connections;
     unsigned fds_in_flight;
     size_t queued;

@@ -8,11 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "base/problem.h"
+#include "base/share.h"
 #include "net/internal.h"
 
 #define ACCEPTS_PER_TURN 16
@@ -73,11 +75,38 @@ static bool is_among_last(const struct net *net, int fd, unsigned n)
     return n && (unsigned)fd >= net->limits.descriptors - n;
 }
 
-/* Why HELLO will refuse this client, or NULL. An administrator may be let in all the same: see HELLO. */
-static const char *why_crowded(const struct net *net, int fd)
+/* The user's counters, with the share that it has now; NULL: no memory. */
+static struct net_user *listener_user(const struct listener *listener, const struct peer *peer)
 {
+    struct net *net = listener->net;
+    struct net_user *user = net_user_get(net, peer->uid);
+
+    if (user)
+        user->share = net->handler->share ? net->handler->share(net->userdata, peer) : SHARE_ALL;
+    return user;
+}
+
+/* How many connections the user may have of those that the others leave. */
+static uint64_t connections_of(const struct net *net, const struct net_user *user)
+{
+    return share_of(net->limits.connections, net->n_connections - user->connections, user->share);
+}
+
+/* Why HELLO will refuse this client, or NULL. An administrator may be let in all the same: see HELLO. */
+static const char *why_crowded(const struct net *net, int fd, struct net_user *user)
+{
+    uint64_t most = connections_of(net, user);
+
     if (net->n_connections >= net->limits.connections)
         return "the broker has as many connections as it may have; try again later, or raise connections in [limits]";
+    if (user->share != SHARE_ALL && user->connections >= most) {
+        (void)snprintf(user->why_crowded, sizeof(user->why_crowded),
+                       "user %u has %u connections, but may have %llu, %u%% of what the others leave; close some, or "
+                       "configure [user %u] share = 100%%",
+                       (unsigned)user->uid, user->connections, (unsigned long long)most, user->share,
+                       (unsigned)user->uid);
+        return user->why_crowded;
+    }
     if (is_among_last(net, fd, net->limits.last_descriptors))
         return "the broker has hardly any descriptors left; try again later, or raise its LimitNOFILE";
     return NULL;
@@ -89,7 +118,7 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
     struct log_client who = {.uid = peer->uid, .pid = peer->pid};
     bool administrator = is_administrator(net, peer->uid);
     unsigned extra = administrator ? net->limits.administrators : 0;
-    const char *crowded = why_crowded(net, *fd);
+    const char *crowded = NULL;
     struct problem why = PROBLEM_NULL;
     struct connection *connection = NULL;
     struct net_user *user = NULL;
@@ -98,15 +127,21 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
         problem_set(&why, "there are %u connections, and connections in [limits] allows no more", net->n_connections);
     else if (!administrator && is_among_last(net, *fd, net->limits.last_descriptors / 2))
         problem_set(&why, "hardly any descriptor is left (LimitNOFILE=)");
-    else if (!(user = net_user_get(net, peer->uid)))
+    else if (!(user = listener_user(listener, peer)))
         problem_set(&why, "no memory");
     else if (user->connections >= net->limits.connections_uid + extra)
         problem_set(&why, "its user has %u connections, and uid_sessions in [limits] allows no more",
                     user->connections);
+    else if (user->connections >= connections_of(net, user) + net->limits.crowded + extra)
+        problem_set(&why, "its user has %u connections, its share of what the others leave", user->connections);
     else if (net_user_is_backlogged(net, user))
         problem_set(&why, "%u descriptors that its user sent are not closed yet", closer_pending(user->closer));
-    else if (!(connection = connection_new(net, *fd, peer, user)))
-        problem_set(&why, "no memory");
+    else {
+        crowded = why_crowded(net, *fd, user);
+        connection = connection_new(net, *fd, peer, user);
+        if (!connection)
+            problem_set(&why, "no memory");
+    }
     if (!connection) {
         if (user)
             net_user_drop(net, user);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/share.h"
 #include "proto/limits.h"
 #include "proto/sockio.h"
 
@@ -159,6 +160,7 @@ struct net_user *net_user_get(struct net *net, uid_t uid)
     if (!user)
         return NULL;
     user->uid = uid;
+    user->share = SHARE_ALL;
     user->closer = closers_get(net->closers, uid);
     HASH_ADD(hh, net->users, uid, sizeof(user->uid), user);
     if (!user->hh.tbl) {

@@ -5,8 +5,8 @@
  * No client may starve another one (I7). So what a connection takes of shared things is counted here, for its user and
  * for everybody: connections, bytes of replies that wait, and descriptors that were sent and not yet received. The
  * kernel counts the last against the sending user, which is ours, over all sockets, and refuses to send any once there
- * are as many as we may have open. The budget of all clients is therefore a quarter of that. A user may have half
- * of what others leave of it, so that however many users take all that they may, one more finds some.
+ * are as many as we may have open. The budget of all clients is therefore a quarter of that. A user may have its
+ * share of it, so that however many users take all that they may, one more finds some.
  *
  * This module hands packets on as bytes and descriptors, and does not know what they mean.
  */
@@ -29,6 +29,7 @@
 struct connection;
 struct closers;
 struct net_user;
+struct peer;
 
 struct net_limits {
     unsigned connections;       /* of everybody */
@@ -39,7 +40,7 @@ struct net_limits {
     size_t queued_bytes;        /* of one connection: above it, no more is read from it */
     size_t queued_bytes_uid;    /* of one user: a connection that exceeds it is disconnected */
     unsigned fds_in_flight;     /* of one connection; more wait in the queue */
-    unsigned fds_in_flight_uid; /* of one user, and no more than half of what others leave */
+    unsigned fds_in_flight_uid; /* of one user, and no more than its share */
     unsigned fds_in_flight_all; /* of everybody */
     unsigned unclosed_uid;      /* of one user: descriptors to close; with more, its connections are disconnected */
     unsigned unclosed_all;      /* of everybody: with more, nobody is accepted */
@@ -51,6 +52,8 @@ struct net_limits {
 
 /* Who gets the packets. `userdata` is that of net_new(). */
 struct net_handler {
+    /* The share of a user in what all users share, in percent of what the others leave. NULL: everybody has all. */
+    unsigned (*share)(void *userdata, const struct peer *peer);
     /* A client has connected; set its `userdata`. False = no room for it. */
     bool (*opened)(void *userdata, struct connection *connection);
     /* A sound packet. The handler owns what it steals from `fds`. 0, or a negative errno that ends the broker. */

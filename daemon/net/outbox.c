@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/share.h"
 #include "proto/sockio.h"
 
 struct waiting_packet {
@@ -63,13 +64,13 @@ bool connection_settle(struct connection *connection)
     return true;
 }
 
-/* Half of what other users leave, so that there is always some left for one more. */
-static unsigned fd_share(const struct net *net, const struct net_user *user)
+/* The most of this user, which is its share if that is less than the limit. */
+static uint64_t fds_in_flight_of(const struct net *net, const struct net_user *user)
 {
-    unsigned others = net->fds_in_flight - user->fds_in_flight;
-    unsigned share = others < net->limits.fds_in_flight_all ? (net->limits.fds_in_flight_all - others) / 2 : 0;
+    const struct net_limits *limits = &net->limits;
+    uint64_t share = share_of(limits->fds_in_flight_all, net->fds_in_flight - user->fds_in_flight, user->share);
 
-    return share < net->limits.fds_in_flight_uid ? share : net->limits.fds_in_flight_uid;
+    return share < limits->fds_in_flight_uid ? share : limits->fds_in_flight_uid;
 }
 
 static bool fd_budget_ok(struct connection *connection, unsigned n)
@@ -80,7 +81,7 @@ static bool fd_budget_ok(struct connection *connection, unsigned n)
     /* a packet with more descriptors than a limit allows is sent when none are in flight */
     if (connection->fds_in_flight && connection->fds_in_flight + n > net->limits.fds_in_flight)
         return false;
-    if (user->fds_in_flight && user->fds_in_flight + n > fd_share(net, user))
+    if (user->fds_in_flight && user->fds_in_flight + n > fds_in_flight_of(net, user))
         return false;
     return !net->fds_in_flight || net->fds_in_flight + n <= net->limits.fds_in_flight_all;
 }

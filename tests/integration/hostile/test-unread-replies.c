@@ -324,7 +324,7 @@ static void I7_users_leave_descriptors_in_flight_to_others(void **state)
     struct wire good;
 
     test_needs_root();
-    broker_start_as_with_nofile(&broker, CONFIG, UID_BROKER, FEW_FILES);
+    broker_start_as_with_nofile(&broker, CONFIG "[limits]\nuid_share = 50%\n", UID_BROKER, FEW_FILES);
     for (unsigned i = 0; i < USERS; i++) {
         user_start(&users[i], UID_STRANGER + i);
         for (unsigned j = 0; j < CLIENTS; j++) {

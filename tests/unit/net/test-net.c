@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/share.h"
 #include "net/connection.h"
 #include "net/closer.h"
 #include "net/listener.h"
@@ -45,6 +46,7 @@ static struct {
     unsigned openings;  /* that were tried */
     size_t reply_size;
     bool establish;
+    unsigned share; /* of each user; 0 = all */
     struct connection *last;
 } seen;
 
@@ -106,8 +108,17 @@ static int on_closed(void *userdata, struct connection *connection)
     return 0;
 }
 
-static const struct net_handler handler = {
-    .opened = on_opened, .packet = on_packet, .refused = on_refused, .open_fds = on_open_fds, .closed = on_closed};
+static unsigned on_share(void *userdata, const struct peer *peer)
+{
+    return seen.share ? seen.share : SHARE_ALL;
+}
+
+static const struct net_handler handler = {.opened = on_opened,
+                                           .share = on_share,
+                                           .packet = on_packet,
+                                           .refused = on_refused,
+                                           .open_fds = on_open_fds,
+                                           .closed = on_closed};
 
 static struct net_limits limits(void)
 {
@@ -420,6 +431,7 @@ static void I7_users_leave_descriptors_in_flight_to_others(void **state)
     l.fds_in_flight_uid = l.fds_in_flight_all = 1024;
     net_set_limits(net, &l);
     seen.reply_fds = 64;
+    seen.share = SHARE_ALL / 2;
     for (unsigned i = 0; i < USERS; i++) {
         unsigned before = net->fds_in_flight;
 

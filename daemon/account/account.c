@@ -445,3 +445,24 @@ void charge_move(struct charge *charge, struct account *to)
     charge_deinit(charge);
     *charge = moved;
 }
+
+int account_charge_metadata(struct account *account, uint64_t bytes, struct problem *problem)
+{
+    int r = 0;
+
+    for (const struct account *a = account; a && !r; a = a->parent)
+        r = check_limit(a, ACCOUNT_METADATA, bytes, 0, problem);
+    if (!r)
+        account_restore_metadata(account, bytes);
+    return r;
+}
+
+void account_restore_metadata(struct account *account, uint64_t bytes)
+{
+    account_shift(account, ACCOUNT_METADATA, TALLY_NONE, TALLY_USED, bytes);
+}
+
+void account_lower_metadata(struct account *account, uint64_t bytes)
+{
+    account_shift(account, ACCOUNT_METADATA, TALLY_USED, TALLY_NONE, bytes);
+}

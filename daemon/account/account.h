@@ -241,3 +241,9 @@ void charge_shift(struct charge *charge, enum tally_state to);
 void charge_lower(struct charge *charge, uint64_t by);
 /* Another account pays from now on, over its limit if need be (I5). */
 void charge_move(struct charge *charge, struct account *to);
+
+/* Metadata of what does not outlive the session of the account, and so needs no charge of its own. LIMIT. */
+int account_charge_metadata(struct account *account, uint64_t bytes, struct problem *problem);
+/* Over the limit if need be. */
+void account_restore_metadata(struct account *account, uint64_t bytes);
+void account_lower_metadata(struct account *account, uint64_t bytes);

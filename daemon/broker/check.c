@@ -14,6 +14,7 @@
 #include "broker/recover.h"
 #include "broker/state.h"
 #include "mem/pool.h"
+#include "session/kept.h"
 
 struct account_sum {
     RB_ENTRY(account_sum) link;
@@ -35,7 +36,16 @@ struct pool_sum {
 };
 
 /* In the order in which they are walked. */
-enum check_kind { CHECK_BUFFER, CHECK_TOKEN, CHECK_NAME, CHECK_RESERVATION, CHECK_SESSION, CHECK_KINDS };
+enum check_kind {
+    CHECK_BUFFER,
+    CHECK_TOKEN,
+    CHECK_NAME,
+    CHECK_RESERVATION,
+    CHECK_SESSION,
+    CHECK_HOLD,
+    CHECK_KEPT,
+    CHECK_KINDS
+};
 
 struct check {
     struct check *next;
@@ -148,6 +158,16 @@ static void add_charge(struct check *check, const struct charge *charge, enum ac
     }
 }
 
+static void add_metadata(struct check *check, struct account *account, uint64_t bytes, int sign)
+{
+    for (; account; account = account->parent) {
+        struct account_sum *sum = sum_of(check, account);
+
+        if (sum)
+            sum_add(&sum->tallies[ACCOUNT_METADATA].in[TALLY_USED], bytes, sign);
+    }
+}
+
 static struct budget_sum *budget_of(struct check *check, const struct budget *budget)
 {
     struct budget_sum *more;
@@ -240,6 +260,20 @@ static void add_session(struct check *check, const void *object, int sign)
     add_charge(check, &session->charge, ACCOUNT_SESSIONS, 1, sign);
 }
 
+static void add_hold(struct check *check, const void *object, int sign)
+{
+    const struct hold *hold = object;
+
+    add_metadata(check, hold->session->account, table_entry_bytes(&check->broker->sessions.holds), sign);
+}
+
+static void add_kept(struct check *check, const void *object, int sign)
+{
+    const struct kept *kept = object;
+
+    add_metadata(check, kept->session->account, kept_cost(&check->broker->sessions, kept), sign);
+}
+
 /* ---- each for itself --------------------------------------------------------------------------------------------- */
 
 static uint32_t list_length(const struct list *list)
@@ -319,6 +353,8 @@ static const struct {
     [CHECK_NAME] = {offsetof(struct broker, names.table), add_name, NULL},
     [CHECK_RESERVATION] = {offsetof(struct broker, reservations.table), add_reservation, NULL},
     [CHECK_SESSION] = {offsetof(struct broker, sessions.table), add_session, check_session},
+    [CHECK_HOLD] = {offsetof(struct broker, sessions.holds), add_hold, NULL},
+    [CHECK_KEPT] = {offsetof(struct broker, sessions.kept), add_kept, NULL},
 };
 
 static struct table *table_of(struct broker *broker, enum check_kind kind)
@@ -522,7 +558,7 @@ static void check_turn(struct timer *timer)
         object = table_next(table_of(check->broker, check->kind), &check->cursor, &budget);
 
         if (object) {
-            check->found.records += check->kind != CHECK_BUFFER;
+            check->found.records += check->kind != CHECK_BUFFER && check->kind < CHECK_HOLD;
             if (kinds[check->kind].check)
                 kinds[check->kind].check(check, object);
             kinds[check->kind].add(check, object, 1);

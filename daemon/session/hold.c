@@ -50,6 +50,11 @@ int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, st
         return r;
     hold = object;
     hold->session = session;
+    r = account_charge_metadata(session->account, table_entry_bytes(&session->sessions->holds), problem);
+    if (r) {
+        table_free(&session->sessions->holds, hold);
+        return r;
+    }
     record = record_fresh(hold);
     record->session = session->record->head.id;
     record->buffer = buffer->record->head.id;
@@ -58,6 +63,7 @@ int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, st
     RB_INSERT(hold_tree, &session->holds, hold);
     session->n_holds++;
     enter_buffer(hold, buffer);
+    audit_after(&session->sessions->holds, hold);
     *ret = hold;
     return 0;
 }
@@ -86,6 +92,7 @@ enum table_verdict hold_recover(struct hold *hold, struct session *session, stru
         return TABLE_QUARANTINE;
     }
     hold->session = session;
+    account_restore_metadata(session->account, table_entry_bytes(&session->sessions->holds));
     session->n_holds++;
     enter_buffer(hold, buffer);
     return TABLE_KEEP;
@@ -130,6 +137,8 @@ struct hold *hold_free(struct hold *hold)
     hold->session->n_holds--;
     list_remove(&hold->in_buffer);
     hold->buffer->n_holds--;
+    audit_before(&hold->session->sessions->holds, hold);
+    account_lower_metadata(hold->session->account, table_entry_bytes(&hold->session->sessions->holds));
     table_free(&hold->session->sessions->holds, hold);
     return NULL;
 }

@@ -38,7 +38,7 @@ struct hold {
 
 /*
  * One more reference of the session to the buffer, with these rights in addition. A new hold is INTENT until its
- * record is committed. LIMIT (the number of references), NO_MEMORY.
+ * record is committed. LIMIT (the number of references, or the records of a user), NO_MEMORY.
  */
 int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, struct hold **ret,
              struct problem *problem);

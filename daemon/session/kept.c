@@ -78,6 +78,29 @@ struct kept *session_kept(const struct session *session, uint64_t sequence)
     return link != &session->kept && kept->record->sequence == sequence ? kept : NULL;
 }
 
+uint64_t kept_cost(const struct sessions *sessions, const struct kept *kept)
+{
+    uint64_t size = kept->record->size, pieces = size > HEAD_BYTES ? (size - HEAD_BYTES - 1) / PIECE_BYTES + 1 : 0;
+
+    return table_entry_bytes(&sessions->kept) + pieces * table_entry_bytes(&sessions->kept_more);
+}
+
+static void kept_charge(struct kept *kept)
+{
+    struct session *session = kept->session;
+
+    account_restore_metadata(session->account, kept_cost(session->sessions, kept));
+    audit_after(&session->sessions->kept, kept);
+}
+
+static void kept_uncharge(struct kept *kept)
+{
+    struct session *session = kept->session;
+
+    audit_before(&session->sessions->kept, kept);
+    account_lower_metadata(session->account, kept_cost(session->sessions, kept));
+}
+
 static void kept_enter(struct kept *kept, struct session *session)
 {
     struct list *before = place_of(session, kept->record->sequence);
@@ -86,6 +109,7 @@ static void kept_enter(struct kept *kept, struct session *session)
     list_init(&kept->in_session);
     list_insert_between(before, &kept->in_session, before->next);
     session->n_kept += is_recorded(kept->record->method);
+    kept_charge(kept);
 }
 
 static int kept_make(struct session *session, uint64_t sequence, uint16_t method, struct kept **ret,
@@ -137,6 +161,7 @@ struct kept *kept_free(struct kept *kept)
     if (!kept)
         return NULL;
     session = kept->session;
+    kept_uncharge(kept);
     free_pieces(session->sessions, kept->record->more);
     session->n_kept -= is_recorded(kept->record->method);
     list_remove(&kept->in_session);
@@ -187,12 +212,14 @@ void kept_finish(struct kept *kept, uint32_t status, const void *payload, size_t
         status = STATUS_NO_MEMORY;
         size = n = n_fds = 0;
     }
+    kept_uncharge(kept);
     memcpy(record->bytes, payload, n);
     record->more = more;
     record->status = status;
     record->size = (uint32_t)size;
     record->n_fds = (uint8_t)n_fds;
     record->working = 0;
+    kept_charge(kept);
     record_commit(&sessions->kept, kept);
 }
 

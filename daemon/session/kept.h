@@ -36,6 +36,9 @@ void kept_deinit(struct sessions *sessions);
 /* INTENT, as long as there is no reply. The session has none of this sequence. LIMIT, NO_MEMORY. */
 int kept_new(struct session *session, uint64_t sequence, uint16_t method, struct kept **ret, struct problem *problem);
 struct kept *kept_free(struct kept *kept);
+/* What it takes with its pieces. It is charged as metadata, over the limit if need be: what gives something back is
+ * recorded, too. */
+uint64_t kept_cost(const struct sessions *sessions, const struct kept *kept);
 
 /* NULL if there is none. */
 struct kept *session_kept(const struct session *session, uint64_t sequence);

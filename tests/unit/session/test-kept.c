@@ -92,6 +92,7 @@ static enum table_verdict recover_session(void *userdata, void *object, const ch
     same = object;
     same->sessions = &next;
     list_init(&same->kept);
+    assert_int_equal(account_new_session(&s.accounts, 1000, &same->account, NULL), 0);
     return TABLE_KEEP;
 }
 
@@ -110,6 +111,8 @@ static void another_broker(void)
 /* It dies, without a word. The first one must not touch the ledger any more. */
 static void another_broker_dies(void)
 {
+    account_lower_metadata(same->account, account_used(same->account, ACCOUNT_METADATA));
+    same->account = account_unref(same->account);
     struct session *former = same;
 
     while (!list_is_empty(&former->kept))
@@ -133,6 +136,7 @@ static void another_broker_ends(void)
     sessions.kept.count = sessions.kept_more.count = 0;
     while (!list_is_empty(&session->kept))
         list_remove(list_first(&session->kept));
+    account_lower_metadata(session->account, account_used(session->account, ACCOUNT_METADATA));
     session->n_kept = 0;
 }
 

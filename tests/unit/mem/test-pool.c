@@ -552,6 +552,70 @@ static void I5_budgets_stay_exact(void **state)
     pools_free(pools);
 }
 
+/* ---- shares ------------------------------------------------------------------------------------------------------ */
+
+/* Of each node's memory, through whatever pools, and of a cap; where a share is used up another node may do. */
+static void I7_a_share_is_of_nodes_and_not_of_pools(void **state)
+{
+    struct pool_config small = {.name = "small", .capacity = {.bytes = 10 * MB}, .n_nodes = 1, .nodes = {1}};
+    struct pools *pools = make(&(struct pools_config){.pools = &small, .n_pools = 1});
+    struct pool *node0 = pools_by_name(pools, "node0-4k"), *thp = pools_by_name(pools, "node0-thp");
+    struct pool *capped = pools_by_name(pools, "small");
+    const struct memory_spec any = {0}, near0 = {.n_nodes = 1, .nodes = {0}, .placement = PLACEMENT_LOCAL};
+    const struct account_limits limits = {.share = 50};
+    struct accounts accounts;
+    struct account *first, *second;
+    struct pool_view view = {.taken = TALLY_STOCK};
+    struct problem problem = PROBLEM_NULL;
+    struct plan plan, other, unused;
+
+    accounts_init(&accounts, &limits);
+    accounts_set_places(&accounts, pools_places(pools));
+    assert_int_equal(account_of_user(&accounts, 1000, &first, NULL), 0);
+    assert_int_equal(account_of_user(&accounts, 1001, &second, NULL), 0);
+    view.payer = first;
+    assert_int_equal(pool_plan(node0, &any, 257 * MB, view, &plan, &problem), STATUS_LIMIT);
+    assert_non_null(strstr(problem.sentence, "bytes of pool node0-4k"));
+    assert_non_null(strstr(problem.sentence, "[user 1000] share = 100%"));
+    assert_int_equal(pool_plan(node0, &any, 513 * MB, view, &plan, NULL), STATUS_TOO_BIG);
+    assert_int_equal(pool_plan(node0, &any, 256 * MB, view, &plan, NULL), 0);
+    assert_int_equal(pool_charge(node0, &plan, first, TALLY_USED, NULL), 0);
+    assert_int_equal(pool_plan(thp, &any, PAGE, view, &unused, NULL), STATUS_LIMIT);
+    assert_int_equal(pool_largest_soon(node0, first), 0);
+    assert_int_equal(pool_largest_soon(thp, second), 128 * MB);
+    assert_int_equal(pool_largest_soon(node0, NULL), 256 * MB);
+    assert_int_equal(pool_plan(pools_by_name(pools, "all-4k"), &near0, MB, view, &unused, NULL), 0);
+    assert_int_equal(unused.brief.node, 1);
+    assert_int_equal(pool_largest_soon(capped, first), 5 * MB);
+
+    /* stock is nobody's, until it is earmarked */
+    view.payer = NULL;
+    assert_int_equal(pool_plan(node0, &any, 100 * MB, view, &other, NULL), 0);
+    assert_int_equal(pool_charge(node0, &other, NULL, TALLY_STOCK, NULL), 0);
+    assert_int_equal(pool_largest_soon(node0, second), 128 * MB);
+    assert_int_equal(pool_check_share(node0, &other, first, NULL), STATUS_LIMIT);
+    assert_int_equal(pool_check_share(node0, &other, second, NULL), 0);
+    pool_shift_payer(node0, &other, second, TALLY_NONE, TALLY_STOCK);
+    assert_int_equal(pool_largest_soon(node0, second), 28 * MB);
+    assert_int_equal(pool_check_share(node0, &other, second, NULL), STATUS_LIMIT);
+    pool_shift(node0, &other, second, TALLY_STOCK, TALLY_USED);
+
+    /* what is certain to be free soon is waited for */
+    assert_int_equal(pool_largest_soon(node0, second), 28 * MB);
+    pool_shift(node0, &plan, first, TALLY_USED, TALLY_RECLAIMING);
+    assert_int_equal(pool_largest_soon(node0, second), 156 * MB);
+    view.payer = second;
+    assert_int_equal(pool_plan(node0, &any, 156 * MB, view, &unused, NULL), STATUS_LIMIT);
+    pool_shift(node0, &plan, first, TALLY_RECLAIMING, TALLY_NONE);
+    pool_lower(node0, 0, second, TALLY_USED, 40 * MB);
+    assert_int_equal(pool_largest_soon(node0, second), 196 * MB);
+    pool_lower(node0, 0, second, TALLY_USED, 60 * MB);
+    account_unref(first);
+    account_unref(second);
+    accounts_deinit(&accounts);
+    pools_free(pools);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +634,7 @@ int main(void)
         cmocka_unit_test_setup(what_returns_counts_for_what_is_had_soon, setup),
         cmocka_unit_test_setup(bad_declarations_are_refused, setup),
         cmocka_unit_test_setup(I5_budgets_stay_exact, setup),
+        cmocka_unit_test_setup(I7_a_share_is_of_nodes_and_not_of_pools, setup),
     };
 
     return test_run(tests, NULL, NULL);

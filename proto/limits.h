@@ -7,10 +7,10 @@
  */
 #pragma once
 
-/* Version 1.3. The major number is in every header, the minor one is agreed on by HELLO. */
+/* Version 1.4. The major number is in every header, the minor one is agreed on by HELLO. */
 #define MEMORYD_VERSION   1
 #define MEMORYD_MINOR_MIN 0
-#define MEMORYD_MINOR_MAX 3
+#define MEMORYD_MINOR_MAX 4
 
 /* ---- a packet ---------------------------------------------------------------------------------------------------- */
 /* Header and message together. Fits into a socket buffer of the default size, in one piece. */

@@ -99,6 +99,9 @@ int map_publish(struct memclient_buffer *buf, bool future_only)
         r = buffer_export(buf, MEMCLIENT_READ, deadline, &reading);
         if (!r)
             r = buffer_export(buf, MEMCLIENT_READ | MEMCLIENT_WRITE, deadline, &writing);
+        /* somebody has sealed it for future writers: these mappings cannot be put back, whatever the broker says */
+        if (r && fail_status() == STATUS_PUBLISHED)
+            r = 0;
         if (r)
             return r;
     }

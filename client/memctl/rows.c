@@ -75,6 +75,18 @@ static json_t *flags_json(uint64_t flags)
     return array;
 }
 
+/* As fcntl(2) has them, in small letters. */
+static json_t *seals_json(uint64_t seals)
+{
+    static const char *const names[] = {"seal", "shrink", "grow", "write", "future-write", "exec"};
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (seals >> i & 1)
+            json_array_append_new(array, json_string(names[i]));
+    return array;
+}
+
 /* ---- the broker -------------------------------------------------------------------------------------------------- */
 
 static json_t *broker_id_json(uint64_t id)
@@ -229,6 +241,7 @@ const struct column buffer_columns[] = {
     {"AGE", "created_ms", COLUMN_AGE, IN(memclient_buffer_info, created_ms)},
     {NULL, "detached_ms", COLUMN_AGE, IN(memclient_buffer_info, detached_ms), .number = some_json},
     {"FLAGS", "flags", COLUMN_LIST, IN(memclient_buffer_info, flags), .number = flags_json},
+    {NULL, "seals", COLUMN_LIST, IN(memclient_buffer_info, seals), .number = seals_json},
     {"NAME", "name", COLUMN_TEXT, IN(memclient_buffer_info, name)},
     {NULL, "holders", COLUMN_LIST, .make = holders_json},
     COLUMNS_END,

@@ -37,7 +37,7 @@ static int claim_export(struct broker *broker, const struct hold *hold, struct p
         return refuse(problem, STATUS_NO_RIGHT,
                       "a descriptor of buffer %llu takes READ, which is not granted; open it without one",
                       (unsigned long long)buffer->record->head.id);
-    return buffer_export(broker, buffer, rights & RIGHT_WRITE && !(buffer->record->flags & BUFFER_PUBLISHED), problem);
+    return buffer_export(broker, buffer, rights & RIGHT_WRITE && !buffer_is_sealed(buffer), problem);
 }
 
 int claim_open(struct broker *broker, const struct claim *claim, bool with_fd, struct opened_item *ret,
@@ -45,7 +45,7 @@ int claim_open(struct broker *broker, const struct claim *claim, bool with_fd, s
 {
     struct buffer *buffer = claim->buffer;
     uint32_t may = claim->may, rights = rights_complete(claim->rights);
-    bool is_published = buffer->record->flags & BUFFER_PUBLISHED;
+    bool is_published = buffer_is_sealed(buffer);
     bool is_read_only = is_published || (buffer_is_foreign(buffer) && !handle_is_writable(buffer->fd));
     struct hold *hold;
     int r;

@@ -72,27 +72,27 @@ int find_hold(struct broker *broker, struct session *session, uint64_t buffer, u
     return 0;
 }
 
-void name_holders(const struct buffer *buffer, uint32_t rights, uint64_t except, char who[PROBLEM_SENTENCE_MAX])
+void name_holders(const struct buffer *buffer, struct holders which, char *who, size_t size)
 {
-    size_t length = 0;
+    static const char others[] = " and others";
+    size_t length = 0, room = size - sizeof(others) + 1;
 
-    who[0] = '\0';
+    (void)snprintf(who, size, "nobody the broker knows of");
     list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
         const struct session_record *session = hold->session->record;
+        uint32_t rights = hold->record->rights;
         int n;
 
-        if ((hold->record->rights & rights) != rights || session->head.id == except)
+        if ((rights & which.with) != which.with || rights & which.without || session->head.id == which.except)
             continue;
-        n = snprintf(who + length, PROBLEM_SENTENCE_MAX - length, "%ssession %llu (pid %u, %s)", length ? ", " : "",
+        n = snprintf(who + length, room - length, "%ssession %llu (pid %u, %s)", length ? ", " : "",
                      (unsigned long long)session->head.id, session->pid, session->program);
-        if (n < 0 || (size_t)n >= PROBLEM_SENTENCE_MAX - length - 64) {
-            who[length] = '\0';
-            break;
+        if (n < 0 || (size_t)n >= room - length) {
+            memcpy(who + length, others, sizeof(others));
+            return;
         }
         length += (size_t)n;
     }
-    if (!length)
-        (void)snprintf(who, PROBLEM_SENTENCE_MAX, "nobody the broker knows of");
 }
 
 void item_failed(struct problem *all, const struct problem *one, uint32_t item)

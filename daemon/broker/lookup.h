@@ -58,8 +58,14 @@ int no_such(struct broker *broker, struct problem *problem, uint64_t id, const c
 int find_hold(struct broker *broker, struct session *session, uint64_t buffer, uint32_t rights, struct hold **ret,
               struct problem *problem);
 
-/* "session 12 (pid 345, cam), ..." as far as they fit: all but `except` that hold it with these rights. */
-void name_holders(const struct buffer *buffer, uint32_t rights, uint64_t except, char who[PROBLEM_SENTENCE_MAX]);
+/* Which holders: with all of these rights and none of those, and not that session. */
+struct holders {
+    uint32_t with, without;
+    uint64_t except;
+};
+
+/* "session 12 (pid 345, cam), ..." as far as they fit into `size` bytes. */
+void name_holders(const struct buffer *buffer, struct holders which, char *who, size_t size);
 
 /* The problem of the first item of a batch that failed is that of the batch. */
 void item_failed(struct problem *all, const struct problem *one, uint32_t item);

@@ -2,6 +2,7 @@
 /*
  * What is done to buffers that exist: given up, exported, imported, published, discarded, destroyed.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -54,7 +55,7 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
 
 static int export_one(struct broker *broker, struct buffer *buffer, bool writable, struct problem *problem)
 {
-    if (writable && buffer->record->flags & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY))
+    if (writable && buffer_is_sealed(buffer))
         return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
                       (unsigned long long)buffer->record->head.id);
     return buffer_export(broker, buffer, writable, problem);
@@ -232,24 +233,34 @@ static int buffer_work_begin(struct op *op, struct buffer *buffer, const struct 
 
 /* ---- publish ----------------------------------------------------------------------------------------------------- */
 
-static void name_writers(const struct buffer *buffer, struct problem *problem)
+/* The kernel says that somebody stands against the seal, but not who. A reader can pin pages as well as a writer. */
+static void publish_name_suspects(const struct buffer *buffer, int status, struct problem *problem)
 {
-    char who[PROBLEM_SENTENCE_MAX];
+    char writers[PROBLEM_SENTENCE_MAX / 3], readers[PROBLEM_SENTENCE_MAX / 3];
 
-    name_holders(buffer, RIGHT_WRITE, 0, who);
-    problem_set(problem, "it is mapped for writing; unmap it first; who may write it: %s", who);
+    name_holders(buffer, (struct holders){.with = RIGHT_WRITE}, writers, sizeof(writers));
+    name_holders(buffer, (struct holders){.without = RIGHT_WRITE}, readers, sizeof(readers));
+    if (status == STATUS_BUSY)
+        problem_set(problem,
+                    "it is mapped for writing, or its pages are pinned; who may write it: %s; who may read it: %s",
+                    writers, readers);
+    else
+        problem_set(problem, "somebody who can write it has forbidden to seal it (F_SEAL_SEAL); who may write it: %s",
+                    writers);
 }
 
 static int publish_done(struct buffer_work *work)
 {
+    const struct buffer *buffer = work->buffer;
     struct op *op = work->state.op;
+    int status = work->job.status;
 
-    if (work->job.status == STATUS_BUSY && op)
-        name_writers(work->buffer, &op->problem);
-    if (!work->job.status)
+    if (op && (status == STATUS_BUSY || (status == STATUS_NOT_SUPPORTED && buffer_seals(buffer) & F_SEAL_SEAL)))
+        publish_name_suspects(buffer, status, &op->problem);
+    if (!status)
         buffer_add_flags(&work->broker->buffers, work->buffer,
-                         work->job.future_only ? BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY : BUFFER_PUBLISHED);
-    return work->job.status;
+                         buffer_flags(buffer) & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY));
+    return status;
 }
 
 int op_publish(struct op *op, uint64_t id, bool future_only)
@@ -354,7 +365,7 @@ int op_destroy(struct op *op, uint64_t id, bool force)
     buffer = force ? buffers_find(&broker->buffers, id) : NULL;
     if (!buffer || buffer->record->state != BUFFER_DETACHED)
         return 0;
-    if (buffer->record->flags & BUFFER_PUBLISHED)
+    if (buffer_is_sealed(buffer))
         return refuse(&op->problem, STATUS_PUBLISHED,
                       "buffer %llu has ended, but it is published and the kernel lets nobody empty it; it goes with "
                       "the last who has it mapped",

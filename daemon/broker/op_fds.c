@@ -26,7 +26,7 @@ static int fds_open_buffer(struct broker *broker, struct session *session, const
     if (buffer->record->watch < 0)
         return refuse(problem, STATUS_BUSY, "buffer %llu is not watched any more; ask for a descriptor of it again",
                       (unsigned long long)item->buffer);
-    writable = rights & RIGHT_WRITE && !(buffer->record->flags & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY));
+    writable = rights & RIGHT_WRITE && !buffer_is_sealed(buffer);
     return handle_reopen(buffer->fd, writable, ret_fd, problem);
 }
 

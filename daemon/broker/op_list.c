@@ -169,6 +169,7 @@ static void fill_info(struct broker *broker, const struct session *session, cons
         .holds = buffer->n_holds,
         .names = buffer->n_names,
         .tokens = buffer->n_tokens,
+        .seals = buffer_seals(buffer),
     };
     if (pool)
         memcpy(info->pool, pool->name, sizeof(pool->name));

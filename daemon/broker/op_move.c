@@ -199,7 +199,7 @@ static int move_refuse(struct move *move, int status)
         *problem = move->job.problem;
         return status;
     }
-    name_holders(move->buffer, 0, move->op->session, who);
+    name_holders(move->buffer, (struct holders){.except = move->op->session}, who, sizeof(who));
     return refuse(problem, STATUS_BUSY,
                   "it stays: another process has some of its pages mapped, or uses them; who else holds it: %s", who);
 }

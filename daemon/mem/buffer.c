@@ -5,6 +5,7 @@
 #include "mem/buffer.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/align.h"
@@ -369,6 +370,20 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
         buffer_count_state(buffers, state, 1);
     }
     record->state = (uint8_t)state;
+}
+
+uint32_t buffer_flags(const struct buffer *buffer)
+{
+    uint32_t flags = buffer->record->flags & BUFFER_FLAGS_ON_WIRE, seals;
+
+    if ((flags & (BUFFER_PUBLISHABLE | BUFFER_PUBLISHED)) != BUFFER_PUBLISHABLE)
+        return flags;
+    seals = buffer_seals(buffer);
+    if (seals & F_SEAL_WRITE)
+        flags |= BUFFER_PUBLISHED;
+    else if (seals & F_SEAL_FUTURE_WRITE)
+        flags |= BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY;
+    return flags;
 }
 
 void buffer_set_reclaiming(struct buffers *buffers, struct buffer *buffer, bool reclaiming)

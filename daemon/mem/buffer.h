@@ -52,7 +52,7 @@ enum buffer_flag {
     BUFFER_WANT_FDS = 4,    /* of a request only */
     BUFFER_WANT_TOKENS = 8, /* likewise */
     BUFFER_AHEAD = 16,      /* out of use: of a record of a broker that made buffers ahead, until it is recovered */
-    BUFFER_PUBLISHED = 256,
+    BUFFER_PUBLISHED = 256, /* of a record: by PUBLISH */
     BUFFER_PUBLISHED_FUTURE_ONLY = 512,
     BUFFER_LAZY = 1024,
     BUFFER_EXPORTED = 2048,
@@ -227,9 +227,19 @@ static inline uint64_t buffer_granule(const struct buffer *buffer)
     return UINT64_C(1) << buffer->record->granule_shift;
 }
 
-static inline uint32_t buffer_flags(const struct buffer *buffer)
+/* As the kernel has them now; 0 of a buffer whose T is closed. */
+static inline uint32_t buffer_seals(const struct buffer *buffer)
 {
-    return buffer->record->flags & BUFFER_FLAGS_ON_WIRE;
+    return buffer->fd >= 0 ? handle_seals(buffer->fd) : 0;
+}
+
+/* The flags on the wire. Whoever could write a publishable buffer may have sealed it, which nobody has to tell. */
+uint32_t buffer_flags(const struct buffer *buffer);
+
+/* May nobody write it any more, from now on? */
+static inline bool buffer_is_sealed(const struct buffer *buffer)
+{
+    return buffer_flags(buffer) & BUFFER_PUBLISHED;
 }
 
 /* NULL of a foreign buffer, which has no plan either. */

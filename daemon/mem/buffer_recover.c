@@ -87,7 +87,7 @@ static bool find_memory(struct buffers *buffers, struct buffer *buffer, const st
     const struct buffer_record *record = buffer->record;
     struct handle_identity identity = {
         .dev = record->device, .ino = record->inode, .uid = found->owner, .mode = 0600, .size = record->bytes};
-    bool publishable = record->flags & BUFFER_PUBLISHABLE, published = false, future_only = false;
+    bool publishable = record->flags & BUFFER_PUBLISHABLE, published = false;
     const struct handle_probe *probe = found->probe;
     struct handle_probe own;
 
@@ -102,12 +102,8 @@ static bool find_memory(struct buffers *buffers, struct buffer *buffer, const st
     /* of one that is being emptied, record->bytes is what was not credited yet */
     if (record->state == BUFFER_ENDING && probe->identity.size > record->bytes)
         identity.size = probe->identity.size;
-    if (!handle_is_ours(probe, &identity, publishable, &published, &future_only) ||
-        (record->flags & BUFFER_PUBLISHED && !published))
+    if (!handle_is_ours(probe, &identity, publishable, &published) || (record->flags & BUFFER_PUBLISHED && !published))
         return false;
-    if (published)
-        buffer_add_flags(buffers, buffer,
-                         future_only ? BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY : BUFFER_PUBLISHED);
     buffer->fd = steal_fd(found->fd);
     return true;
 }

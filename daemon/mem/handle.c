@@ -73,18 +73,25 @@ int handle_sole(int t, bool *ret_sole, struct problem *problem)
     return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel gives no lease on this buffer: %s", strerror(errno));
 }
 
-int handle_publish(int t, bool future_only, struct problem *problem)
+uint32_t handle_seals(int t)
 {
     int seals = sys->get_seals(t);
 
+    return seals < 0 ? 0 : (uint32_t)seals;
+}
+
+int handle_publish(int t, bool future_only, struct problem *problem)
+{
+    int seals = sys->get_seals(t);
+    int wanted = F_SEAL_SEAL | (future_only && !(seals & F_SEAL_WRITE) ? F_SEAL_FUTURE_WRITE : F_SEAL_WRITE);
+
     if (seals < 0)
         return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel seals no such buffer: %s", strerror(errno));
-    if (seals & WRITE_SEALS)
-        return refuse(problem, STATUS_PUBLISHED, "the buffer is published already");
+    if ((seals & wanted) == wanted)
+        return 0;
     if (seals & F_SEAL_SEAL)
-        return refuse(problem, STATUS_NOT_SUPPORTED,
-                      "the buffer was not made publishable; ask for that when allocating it");
-    if (sys->add_seals(t, F_SEAL_SEAL | (future_only ? F_SEAL_FUTURE_WRITE : F_SEAL_WRITE)) == 0)
+        return refuse(problem, STATUS_NOT_SUPPORTED, "the buffer can no longer be sealed against writing");
+    if (sys->add_seals(t, wanted) == 0)
         return 0;
     if (errno == EBUSY)
         return refuse(problem, STATUS_BUSY,
@@ -114,7 +121,7 @@ int handle_discard(int t, uint64_t offset, uint64_t length, const atomic_bool *c
         if (sys->fallocate(t, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)slice) == 0)
             offset += slice;
         else if (errno == EPERM)
-            return refuse(problem, STATUS_PUBLISHED, "a published buffer keeps its contents");
+            return refuse(problem, STATUS_PUBLISHED, "a buffer that is sealed against writing keeps its contents");
         else if (errno != EINTR)
             return refuse(problem, STATUS_NOT_SUPPORTED, "the kernel does not take these pages back: %s",
                           strerror(errno));
@@ -147,7 +154,7 @@ void handle_probe(int fd, struct handle_probe *ret)
 }
 
 bool handle_is_ours(const struct handle_probe *probe, const struct handle_identity *identity, bool publishable,
-                    bool *ret_published, bool *ret_future_only)
+                    bool *ret_published)
 {
     int needed = F_SEAL_SHRINK | F_SEAL_GROW | (publishable ? 0 : F_SEAL_SEAL);
     const struct handle_identity *found = &probe->identity;
@@ -159,7 +166,6 @@ bool handle_is_ours(const struct handle_probe *probe, const struct handle_identi
         found->size != identity->size || (found->mode & ALLPERMS) != identity->mode)
         return false;
     *ret_published = seals & WRITE_SEALS;
-    *ret_future_only = (seals & WRITE_SEALS) == F_SEAL_FUTURE_WRITE;
     return true;
 }
 

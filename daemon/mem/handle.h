@@ -39,8 +39,14 @@ int handle_duplicate(int t, int *ret_fd, struct problem *problem);
 /* Does nobody else have it open or mapped, fds in flight included? 0, or NOT_SUPPORTED. */
 int handle_sole(int t, bool *ret_sole, struct problem *problem);
 
-/* Slow: the kernel may wait for pinned pages. 0, BUSY, PUBLISHED (it is already), NOT_SUPPORTED
- * (made without). */
+/* The seals that it has now, F_SEAL_*. Of one made publishable, whoever has it open for writing may add some. 0 if it
+ * is of a kind that has none. */
+uint32_t handle_seals(int t);
+
+/*
+ * Slow: the kernel may wait for pinned pages. Somebody else may have sealed it already: then only that no seal can be
+ * added is left to do. 0, BUSY, NOT_SUPPORTED (it can no longer be sealed so).
+ */
 int handle_publish(int t, bool future_only, struct problem *problem);
 
 /* Slow: gives the pages of a range back, in slices; length 0 = to the end. The rest stays if *cancel becomes true (may
@@ -61,7 +67,7 @@ void handle_probe(int fd, struct handle_probe *ret);
 /* Is this of a T that commit.h made, with this identity (of the mode only the permissions)? And has it been published
  * since? */
 bool handle_is_ours(const struct handle_probe *probe, const struct handle_identity *identity, bool publishable,
-                    bool *ret_published, bool *ret_future_only);
+                    bool *ret_published);
 
 /* Is this descriptor of a stranger one that the broker may keep: of memory, and nothing that waits for a user when it
  * is asked or closed, or that could hold descriptors itself? A dma-buf, or a file of shared memory or of huge pages.

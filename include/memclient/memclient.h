@@ -466,6 +466,7 @@ struct memclient_buffer_info {
     uint64_t holders[16];
     uint32_t holder_claims[16]; /* enum memclient_claim of each */
     uint32_t holder_cached[16]; /* 1: the holder has only cached it: memclient_cache_put() */
+    uint32_t seals;             /* F_SEAL_* as the kernel has them now, see fcntl(2); 0 = none, or an older broker */
 };
 #define MEMCLIENT_BUFFER_INFO_INIT MEMCLIENT_SIZED(struct memclient_buffer_info)
 
@@ -616,11 +617,14 @@ enum memclient_publish_flag {
 /*
  * Makes a buffer immutable, forever and for every process. Needs MANAGE, and MEMCLIENT_PUBLISHABLE at allocation. This
  * process's own writable mappings are made read-only first (a thread that writes then gets SIGSEGV), and are made
- * writable again if the broker refuses.
+ * writable again if the broker refuses. Whoever has a publishable buffer open for writing can also seal it by fcntl(2),
+ * or forbid that it is sealed: give READ to those who shall do neither. What is sealed already can be published.
  *     -EACCES      no MANAGE
- *     -EBUSY       another process has it mapped for writing; the sentence names sessions that may have
+ *     -EBUSY       another process has it mapped for writing, or has pinned its pages by input or output; the sentence
+ *                  names sessions that may have
  *     -EROFS       it is published already
- *     -EOPNOTSUPP  it was allocated without MEMCLIENT_PUBLISHABLE
+ *     -EOPNOTSUPP  it was allocated without MEMCLIENT_PUBLISHABLE, or a process that has it open for writing has
+ *                  forbidden to seal it; the sentence names sessions that may have
  *     -ETIMEDOUT   another process that may write to it keeps the kernel waiting; it may still become published
  */
 MEMCLIENT_API int memclient_publish(struct memclient_buffer *buf, unsigned flags);

@@ -6,12 +6,14 @@
 #include "proto/hold_cache.h"
 #include "tests/unit/broker/host.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "mem/buffer.h"
 #include "mem/rights.h"
 #include "mem/token.h"
+#include "proto/status.h"
 #include "sys/peer.h"
 #include "sys/sys.h"
 #include "tests/support/fd.h"
@@ -127,6 +129,38 @@ static void I4_who_says_nothing_may_have_let_it_out(void **state)
     assert_ok(munmap(keepers, SESSION_MEMORY_SIZE));
 }
 
+/*
+ * No library caches what can be sealed, but a client may say so. What is sealed cannot be emptied: it is there until
+ * the client lets go of it, and others are refused instead of waiting for it.
+ */
+static void I7_nobody_waits_for_what_cannot_be_emptied(void **state)
+{
+    struct session_memory *memory;
+    uint64_t admin = host_session(1), maker = session_with_cache(2, &memory), buffer;
+    struct alloc_spec whole = {.n = 1, .sizes = {HOST_POOL_BYTES}};
+    static struct opened result;
+    int fd, reading;
+    void *p;
+
+    assert_int_equal(host_alloc(maker, SIZE, BUFFER_PUBLISHABLE, &buffer), 0);
+    fd = host_export(maker, buffer, RW);
+    reading = host_export(maker, buffer, RIGHT_READ);
+    assert_ok(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+    p = map_shared(reading, SIZE, PROT_READ);
+    assert_mapped(p);
+    close(fd);
+    close(reading);
+    memory->cache.slots[0] = (struct hold_cache_slot){.buffer = buffer, .state = HOLD_CACHED, .claims = 1};
+    assert_int_equal(CALL(admin, op_alloc, &whole, &result), STATUS_POOL_FULL);
+    assert_int_equal(memory->cache.slots[0].state, HOLD_CACHED | HOLD_TAKEN | HOLD_DONE);
+    assert_int_equal(state_of(admin, buffer), 2);
+    assert_int_equal(host_used(), SIZE);
+    assert_int_equal(host_check(admin), 0);
+    assert_ok(munmap(p, SIZE));
+    assert_true(HOST_UNTIL(host_used() == 0));
+    assert_ok(munmap(memory, SESSION_MEMORY_SIZE));
+}
+
 /* ---- which one --------------------------------------------------------------------------------------------------- */
 
 static struct sys_calls altered;
@@ -219,6 +253,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, host_setup, host_teardown)
         TEST(I4_what_came_back_by_a_descriptor_may_be_elsewhere),
         TEST(I4_who_says_nothing_may_have_let_it_out),
+        TEST(I7_nobody_waits_for_what_cannot_be_emptied),
         TEST(I4_what_is_taken_instead_ends_too),
         TEST(I7_one_turn_empties_few_caches),
 #undef TEST

@@ -330,9 +330,9 @@ static int may_destroy(struct op *op, const struct session *session, const struc
                       "only root and uid %u may take memory from those who have it mapped",
                       (unsigned)op->broker->options.uid);
     if (buffer->record->uid != session->record->uid)
-        return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is uid %u's; only they, root and uid %u may end it",
-                      (unsigned long long)buffer->record->head.id, buffer->record->uid,
-                      (unsigned)op->broker->options.uid);
+        return refuse(&op->problem, STATUS_NO_RIGHT,
+                      "buffer %llu is another user's; only they, root and uid %u may end it",
+                      (unsigned long long)buffer->record->head.id, (unsigned)op->broker->options.uid);
     if (hold && !(hold->record->rights & RIGHT_MANAGE))
         return refuse(&op->problem, STATUS_NO_RIGHT, "the hold on buffer %llu lacks MANAGE",
                       (unsigned long long)buffer->record->head.id);

@@ -139,6 +139,44 @@ static bool may_see_buffer(const struct broker *broker, const struct session *se
            buffer->record->charged_uid == session->record->uid || session_hold(session, buffer->record->head.id);
 }
 
+/* Is all that there is to know about the buffer this user's business? Who was only given it sees its own part. */
+static bool may_see_sharing(const struct broker *broker, const struct session *session, const struct buffer *buffer)
+{
+    const struct hold *hold = session_hold(session, buffer->record->head.id);
+
+    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
+           buffer->record->charged_uid == session->record->uid || (hold && hold->record->rights & RIGHT_MANAGE);
+}
+
+static void fill_holders(const struct session *session, const struct buffer *buffer, bool all, struct buffer_info *info)
+{
+    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
+        if (info->n_holders == MEMORYD_HOLDERS_MAX)
+            break;
+        if (!all && hold->session->record->uid != session->record->uid)
+            continue;
+        info->holders[info->n_holders] = hold->record->session;
+        info->holder_rights[info->n_holders] = hold->record->rights;
+        info->holder_cached[info->n_holders] = caches_have(hold);
+        info->holder_claims[info->n_holders++] = hold->record->kind;
+    }
+}
+
+/* The first that the session may know: it is of its user, or grants it something. */
+static void fill_name(const struct broker *broker, const struct session *session, const struct buffer *buffer,
+                      struct buffer_info *info)
+{
+    list_for_each_entry(name, &buffer->names, struct name, in_buffer) {
+        char text[NAME_TEXT_SIZE];
+
+        if (!name_rights(name, &session->peer, is_admin(broker, session)))
+            continue;
+        name_text(name, session->record->uid, text);
+        (void)snprintf(info->name, sizeof(info->name), "%s", text);
+        return;
+    }
+}
+
 static void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
                       struct buffer_info *info)
 {
@@ -177,20 +215,8 @@ static void fill_info(struct broker *broker, const struct session *session, cons
         info->nodes[i] = plan.nodes.node[i];
         info->node_bytes[i] = plan.nodes.bytes[i];
     }
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
-        if (info->n_holders == MEMORYD_HOLDERS_MAX)
-            break;
-        info->holders[info->n_holders] = hold->record->session;
-        info->holder_rights[info->n_holders] = hold->record->rights;
-        info->holder_cached[info->n_holders] = caches_have(hold);
-        info->holder_claims[info->n_holders++] = hold->record->kind;
-    }
-    if (!list_is_empty(&buffer->names)) {
-        char text[NAME_TEXT_SIZE];
-
-        name_text(container_of(list_first(&buffer->names), struct name, in_buffer), session->record->uid, text);
-        (void)snprintf(info->name, sizeof(info->name), "%s", text);
-    }
+    fill_holders(session, buffer, may_see_sharing(broker, session, buffer), info);
+    fill_name(broker, session, buffer, info);
 }
 
 int op_info(struct op *op, uint64_t id, struct buffer_info *result)
@@ -205,8 +231,8 @@ int op_info(struct op *op, uint64_t id, struct buffer_info *result)
     if (!buffer)
         return no_such(op->broker, &op->problem, id, "buffer");
     if (!may_see_buffer(op->broker, session, buffer))
-        return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is uid %u's, and session %llu does not hold it",
-                      (unsigned long long)id, buffer->record->uid, (unsigned long long)op->session);
+        return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is another user's, and session %llu does not hold it",
+                      (unsigned long long)id, (unsigned long long)op->session);
     fill_info(op->broker, session, buffer, result);
     return 0;
 }

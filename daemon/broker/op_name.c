@@ -83,8 +83,8 @@ static int find_by_id(struct op *op, const struct session *session, uint64_t id,
         return no_such(op->broker, &op->problem, id, "buffer");
     if (buffer->record->uid != session->record->uid && !is_admin(op->broker, session))
         return refuse(&op->problem, STATUS_NO_RIGHT,
-                      "buffer %llu is uid %u's; only they and administrators open it by its number",
-                      (unsigned long long)id, buffer->record->uid);
+                      "buffer %llu is another user's; only they and administrators open it by its number",
+                      (unsigned long long)id);
     *ret = buffer;
     *ret_rights = RIGHTS_ALL;
     return 0;

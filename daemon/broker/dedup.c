@@ -10,7 +10,10 @@
  * loop and the workers of a dead broker were executing.
  *
  * A client that kills one broker may well kill the next a moment later. A slow request of somebody else would be
- * interrupted both times and be blamed for it. So such a request is delayed until its broker has lived for a while.
+ * interrupted both times and be blamed for it. So where a broker had requests of several users at work, none of them is
+ * blamed; each is suspected, and refused only after very many such deaths, lest brokers die for ever. When they are
+ * repeated they begin one after the other, not before their broker has lived for a while, so that the one that kills
+ * brokers is soon found alone.
  */
 #include "broker/dedup.h"
 
@@ -21,7 +24,9 @@
 #include "proto/status.h"
 
 #define DEATHS_MAX     2
+#define SUSPICIONS_MAX 16
 #define RETRY_DELAY_MS 100
+#define RETRIES_MAX    8 /* one after the other; further ones begin with the last */
 
 static struct kept *dedup_find(struct broker *broker, uint64_t id, uint64_t sequence)
 {
@@ -45,10 +50,12 @@ static int refuse_poison(const struct session *session, const struct kept *kept,
     struct log_client who = {session->record->uid, (pid_t)session->record->pid};
 
     log_client(LOG_LEVEL_ERROR, who, "request %llu (method %u) is refused: %u brokers died over it",
-               (unsigned long long)kept->record->sequence, kept->record->method, kept->record->deaths);
+               (unsigned long long)kept->record->sequence, kept->record->method,
+               (unsigned)kept->record->deaths + kept->record->suspicions);
     return refuse(problem, STATUS_REFUSED,
-                  "the broker died twice while it did this; it was not tried a third time, and what became of it is "
-                  "unknown: see what there is, and try something else");
+                  "the broker died %s while it did this; it was not tried again, and what became of it is unknown: see "
+                  "what there is, and try something else",
+                  kept->record->deaths < DEATHS_MAX ? "many times" : "twice");
 }
 
 static int begin_known(const struct session *session, const struct kept *kept, struct op **ret_running,
@@ -60,7 +67,9 @@ static int begin_known(const struct session *session, const struct kept *kept, s
         *ret_running = kept->running;
         return OP_RUNNING;
     }
-    return kept->record->deaths < DEATHS_MAX ? OP_REPLAY : refuse_poison(session, kept, problem);
+    return kept->record->deaths < DEATHS_MAX && kept->record->suspicions < SUSPICIONS_MAX
+               ? OP_REPLAY
+               : refuse_poison(session, kept, problem);
 }
 
 int op_begin(struct broker *broker, const struct op_request *request, struct op **ret_running, struct problem *problem)
@@ -101,9 +110,15 @@ void dedup_work(struct op_state *state, void (*submit)(struct op_state *state))
 {
     struct broker *broker = state->op->broker;
     const struct kept *kept = dedup_find(broker, state->op->session, state->op->sequence);
-    uint64_t at = deadline_at(broker->started, RETRY_DELAY_MS * NSEC_PER_MSEC);
+    uint64_t at;
 
-    if (!kept || !kept->record->deaths || deadline_passed(at, clock_now_ns()))
+    if (!kept || !(kept->record->deaths | kept->record->suspicions)) {
+        submit(state);
+        return;
+    }
+    broker->n_retries += broker->n_retries < RETRIES_MAX;
+    at = deadline_at(broker->started, broker->n_retries * RETRY_DELAY_MS * NSEC_PER_MSEC);
+    if (deadline_passed(at, clock_now_ns()))
         submit(state);
     else
         pending_call_at(state, at, submit);
@@ -136,10 +151,10 @@ void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, stru
 
 void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method)
 {
-    struct ledger_executing *slot = ledger_executing(broker->ledger);
+    ledger_executing_begin(ledger_executing(broker->ledger), session ? session : LEDGER_NO_SESSION, sequence, method);
+}
 
-    if (session)
-        ledger_executing_begin(slot, session, sequence, method);
-    else
-        ledger_executing_end(slot);
+void op_executed(struct broker *broker)
+{
+    ledger_executing_end(ledger_executing(broker->ledger));
 }

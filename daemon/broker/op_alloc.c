@@ -397,7 +397,7 @@ static void alloc_wait_ended(struct waiter *waiter)
 
     op_executing(alloc->broker, alloc->op->session, alloc->op->sequence, METHOD_ALLOC);
     r = alloc_run(alloc);
-    op_executing(alloc->broker, 0, 0, 0);
+    op_executed(alloc->broker);
     alloc_end(alloc, r);
 }
 

@@ -301,7 +301,7 @@ static void move_wait_ended(struct waiter *waiter)
     op->problem = (struct problem)PROBLEM_NULL;
     op_executing(op->broker, op->session, op->sequence, METHOD_MOVE);
     r = move_run(move);
-    op_executing(op->broker, 0, 0, 0);
+    op_executed(op->broker);
     move_end(move, r);
 }
 

@@ -99,8 +99,10 @@ void reply_store(struct broker *broker, uint64_t session, uint64_t sequence, con
 /* After OP_ANSWERED. `message` has room for MEMORYD_PAYLOAD_MAX bytes. */
 void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, struct op_reply *ret, void *message);
 
-/* The loop executes this request from now on, or none (session 0). If the broker dies now, the next one blames it. */
+/* The loop executes this request from now on (session 0: one before HELLO), or none. If the broker dies now, the next
+ * one suspects it. */
 void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method);
+void op_executed(struct broker *broker);
 
 /* ---- session ----------------------------------------------------------------------------------------------------- */
 

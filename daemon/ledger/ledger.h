@@ -40,9 +40,12 @@
 /* The journal is behind all extents; one change can be as large as this. */
 #define LEDGER_JOURNAL_MAX (UINT64_C(256) << 20)
 
+/* The session of a request that belongs to none. */
+#define LEDGER_NO_SESSION UINT64_MAX
+
 /* A request, while the loop is at it: outside of changes, so that a death does not take it back. */
 struct ledger_executing {
-    uint64_t session; /* 0: none */
+    uint64_t session; /* 0: the loop is at none */
     uint64_t sequence;
     uint32_t method;
     uint32_t unused;

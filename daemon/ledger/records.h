@@ -178,10 +178,11 @@ struct kept_record {
     uint32_t status;
     uint32_t size; /* of the reply's message */
     uint16_t method;
-    uint8_t n_fds;   /* that went with it */
-    uint8_t deaths;  /* of brokers that were at work on it */
-    uint8_t working; /* on its memory, and not only waiting for room */
-    uint8_t unused[3];
+    uint8_t n_fds;      /* that went with it */
+    uint8_t deaths;     /* of brokers that were at work on it, and on no other user's */
+    uint8_t working;    /* on its memory, and not only waiting for room */
+    uint8_t suspicions; /* deaths of brokers that were at work on other users' requests, too */
+    uint8_t unused[2];
     uint8_t bytes[64];
 };
 

@@ -204,7 +204,7 @@ static int serve_packet(struct rpc_client *client, struct rpc_client *answered, 
     r = dispatch_request(client, &call, header, payload);
     client->serving = false;
     broker_commit(broker);
-    op_executing(broker, 0, 0, 0);
+    op_executed(broker);
     return r;
 }
 

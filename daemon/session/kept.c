@@ -262,10 +262,23 @@ void kept_acknowledge(struct session *session, uint64_t cumulative, uint64_t one
 
 /* ---- after another broker ---------------------------------------------------------------------------------------- */
 
+/*
+ * The broker may have died over any request that it was at work on. If all of these are one user's, each is blamed. If
+ * not, one of them may be somebody's who kills brokers, and the others are innocent: they are suspected only.
+ */
 struct recovery {
     struct sessions *sessions;
     struct ledger_executing executing;
+    uid_t uid; /* of those so far */
+    bool any, several;
 };
+
+static void suspect_user(struct recovery *recovery, uid_t uid)
+{
+    recovery->several = recovery->several || (recovery->any && recovery->uid != uid);
+    recovery->any = true;
+    recovery->uid = uid;
+}
 
 /* Are all pieces of it there, and none of them another reply's? Only then are they wanted. A chain that ends after as
  * many pieces as it needs has each of them once. */
@@ -289,22 +302,18 @@ static bool match_pieces(const struct sessions *sessions, const struct kept_reco
     return true;
 }
 
-static bool is_executing(const struct recovery *recovery, const struct kept_record *record)
-{
-    return recovery->executing.session == record->session && recovery->executing.sequence == record->sequence;
-}
-
-static void count_death(struct kept *kept)
+static void count_death(const struct recovery *recovery, struct kept *kept)
 {
     struct kept_record *record = record_change(&kept->session->sessions->kept, kept);
+    uint8_t *count = recovery->several ? &record->suspicions : &record->deaths;
 
-    record->deaths += record->deaths < UINT8_MAX;
+    *count += *count < UINT8_MAX;
     record->working = 0;
 }
 
 static enum table_verdict recover_kept(void *userdata, void *object, const char **why)
 {
-    const struct recovery *recovery = userdata;
+    struct recovery *recovery = userdata;
     struct kept *kept = object;
     const struct kept_record *record = kept->record;
     struct session *session = sessions_find(recovery->sessions, record->session);
@@ -324,8 +333,8 @@ static enum table_verdict recover_kept(void *userdata, void *object, const char 
         return TABLE_QUARANTINE;
     }
     kept_enter(kept, session);
-    if (!record_is_live(&record->head) && record->working && !is_executing(recovery, record))
-        count_death(kept);
+    if (!record_is_live(&record->head) && record->working)
+        suspect_user(recovery, session->record->uid);
     return TABLE_KEEP;
 }
 
@@ -341,22 +350,36 @@ static void drop_unwanted_pieces(struct sessions *sessions)
             table_free(&sessions->kept_more, piece);
 }
 
-/* Counts the death for the request that the loop was executing. Its record may have been taken back with all else that
- * the request changed; then it gets a new one. */
-static void recover_executing(const struct recovery *recovery)
+/* The request that the loop was executing, if it did not end. Its record may have been taken back with all else that the
+ * request changed; then it gets a new one, but without memory for that its death is not counted. */
+static struct kept *recover_executing(struct recovery *recovery)
 {
     const struct ledger_executing *executing = &recovery->executing;
     struct session *session = sessions_find(recovery->sessions, executing->session);
     struct kept *kept;
 
-    if (!session || session->record->ended || !executing->sequence)
-        return;
+    if (!session || session->record->ended || !executing->sequence) {
+        recovery->several = true; /* of whom is not known */
+        return NULL;
+    }
     kept = session_kept(session, executing->sequence);
-    /* without memory for a record this death is not counted */
     if (!kept && kept_make(session, executing->sequence, (uint16_t)executing->method, &kept, NULL))
-        return;
-    if (!record_is_live(&kept->record->head))
-        count_death(kept);
+        return NULL;
+    if (record_is_live(&kept->record->head))
+        return NULL;
+    suspect_user(recovery, session->record->uid);
+    return kept;
+}
+
+static void count_deaths(struct recovery *recovery)
+{
+    struct kept *kept, *executing = recovery->executing.session ? recover_executing(recovery) : NULL;
+    unsigned budget = UINT32_MAX;
+    uint64_t cursor = 0;
+
+    while ((kept = table_next(&recovery->sessions->kept, &cursor, &budget)))
+        if (kept == executing || (!record_is_live(&kept->record->head) && kept->record->working))
+            count_death(recovery, kept);
 }
 
 int kept_recover(struct sessions *sessions, struct ledger *ledger)
@@ -371,8 +394,7 @@ int kept_recover(struct sessions *sessions, struct ledger *ledger)
     if (r)
         return r;
     drop_unwanted_pieces(sessions);
-    if (recovery.executing.session)
-        recover_executing(&recovery);
+    count_deaths(&recovery);
     ledger_commit(ledger);
     return 0;
 }

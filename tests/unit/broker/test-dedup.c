@@ -224,6 +224,25 @@ static void what_a_broker_died_over_rests_first(void **state)
     keep(session, 5, 0);
 }
 
+/* Brokers that died had other users' requests at work, too. */
+static void what_is_only_suspected_is_tried_for_long(void **state)
+{
+    uint64_t session = host_session(1);
+    struct kept *new;
+
+    for (uint8_t suspicions = 15; suspicions <= 16; suspicions++) {
+        assert_int_equal(
+            kept_new(sessions_find(&host.broker->sessions, session), suspicions, METHOD_PUBLISH, &new, NULL), 0);
+        record_fresh(new)->suspicions = suspicions;
+        record_fresh(new)->deaths = 1;
+        broker_commit(host.broker);
+    }
+    assert_int_equal(begin(session, 15, METHOD_PUBLISH, true), OP_REPLAY);
+    assert_int_equal(begin(session, 16, METHOD_PUBLISH, true), STATUS_REFUSED);
+    keep(session, 15, 0);
+    keep(session, 16, STATUS_REFUSED);
+}
+
 static void what_two_brokers_died_over_is_not(void **state)
 {
     uint64_t session = host_session(1);
@@ -280,6 +299,7 @@ int main(void)
         TEST(one_that_waits_for_a_worker_is_not),
         TEST(what_one_broker_died_over_is_tried_again),
         TEST(what_a_broker_died_over_rests_first),
+        TEST(what_is_only_suspected_is_tried_for_long),
         TEST(what_two_brokers_died_over_is_not),
         TEST(done_again_is_done),
     };

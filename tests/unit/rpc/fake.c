@@ -89,7 +89,12 @@ void reply_load(struct broker *broker, uint64_t session, uint64_t sequence, stru
 
 void op_executing(struct broker *broker, uint64_t session, uint64_t sequence, uint16_t method)
 {
-    fake.executing = session ? sequence : 0;
+    fake.executing = sequence;
+}
+
+void op_executed(struct broker *broker)
+{
+    fake.executing = 0;
 }
 
 static int operation(struct op *op, const char *name)

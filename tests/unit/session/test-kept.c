@@ -82,17 +82,22 @@ static void reads_as(const struct kept *kept, size_t size)
 /* ---- another broker: a second mapping of the same ledger --------------------------------------------------------- */
 
 static struct sessions next;
-static struct session *same; /* in there */
+static struct session *same, *same_other; /* in there: the first one's, and another user's */
 static struct ledger *adopted;
 
 static enum table_verdict recover_session(void *userdata, void *object, const char **why)
 {
     (void)userdata;
     (void)why;
-    same = object;
-    same->sessions = &next;
-    list_init(&same->kept);
-    assert_int_equal(account_new_session(&s.accounts, 1000, &same->account, NULL), 0);
+    struct session *one = object;
+
+    one->sessions = &next;
+    list_init(&one->kept);
+    assert_int_equal(account_new_session(&s.accounts, one->record->uid, &one->account, NULL), 0);
+    if (one->record->uid == session->record->uid)
+        same = one;
+    else
+        same_other = one;
     return TABLE_KEEP;
 }
 
@@ -108,15 +113,29 @@ static void another_broker(void)
     assert_int_equal(ledger_executing(adopted)->session, 0);
 }
 
+/* Forgets its kept replies without a word to the ledger. */
+static void leave_kept(struct session *of)
+{
+    while (!list_is_empty(&of->kept))
+        list_remove(list_first(&of->kept));
+    of->n_kept = 0;
+    account_lower_metadata(of->account, account_used(of->account, ACCOUNT_METADATA));
+}
+
+static void leave_session(struct session **of)
+{
+    if (!*of)
+        return;
+    leave_kept(*of);
+    (*of)->account = account_unref((*of)->account);
+    *of = NULL;
+}
+
 /* It dies, without a word. The first one must not touch the ledger any more. */
 static void another_broker_dies(void)
 {
-    account_lower_metadata(same->account, account_used(same->account, ACCOUNT_METADATA));
-    same->account = account_unref(same->account);
-    struct session *former = same;
-
-    while (!list_is_empty(&former->kept))
-        list_remove(list_first(&former->kept));
+    leave_session(&same);
+    leave_session(&same_other);
     next.table.count = next.kept.count = next.kept_more.count = 0;
     sessions_deinit(&next);
     adopted = ledger_free(adopted);
@@ -134,10 +153,7 @@ static void another_broker_ends(void)
     ledger_commit(adopted);
     another_broker_dies();
     sessions.kept.count = sessions.kept_more.count = 0;
-    while (!list_is_empty(&session->kept))
-        list_remove(list_first(&session->kept));
-    account_lower_metadata(session->account, account_used(session->account, ACCOUNT_METADATA));
-    session->n_kept = 0;
+    leave_kept(session);
 }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
@@ -288,6 +304,54 @@ static void deaths_are_counted(void **state)
     another_broker_ends();
 }
 
+/* Any of them may be of somebody who kills brokers, so that the others are innocent. */
+static void requests_of_several_users_are_suspected_only(void **state)
+{
+    struct peer peer = PEER_NULL;
+    struct session *other;
+    struct kept *theirs;
+
+    peer.uid = 1001;
+    assert_int_equal(session_new(&sessions, &peer, "other", 0, &other, NULL), 0);
+    record_commit(&sessions.table, other);
+    assert_int_equal(kept_new(other, 1, METHOD_ALLOC, &theirs, NULL), 0);
+    kept_set_working(theirs, true);
+    kept_set_working(begin(1), true);
+    (void)begin(2);
+    ledger_commit(s.ledger);
+    another_broker();
+    assert_int_equal(session_kept(same, 1)->record->deaths, 0);
+    assert_int_equal(session_kept(same, 1)->record->suspicions, 1);
+    assert_int_equal(session_kept(same_other, 1)->record->deaths, 0);
+    assert_int_equal(session_kept(same_other, 1)->record->suspicions, 1);
+    assert_int_equal(session_kept(same, 2)->record->suspicions, 0);
+
+    /* a worker was at it, and the loop at somebody's first message; then at another user's request */
+    for (unsigned i = 0; i < 2; i++) {
+        kept_set_working(session_kept(same, 1), true);
+        ledger_commit(adopted);
+        ledger_executing_begin(ledger_executing(adopted), i ? other->record->head.id : LEDGER_NO_SESSION, 1,
+                               METHOD_HELLO);
+        another_broker_dies();
+        another_broker();
+        assert_int_equal(session_kept(same, 1)->record->deaths, 0);
+        assert_int_equal(session_kept(same, 1)->record->suspicions, 2 + i);
+        assert_int_equal(session_kept(same_other, 1)->record->suspicions, 1 + i);
+    }
+
+    /* alone */
+    kept_set_working(session_kept(same, 1), true);
+    ledger_commit(adopted);
+    another_broker_dies();
+    another_broker();
+    assert_int_equal(session_kept(same, 1)->record->deaths, 1);
+    assert_int_equal(session_kept(same, 1)->record->suspicions, 3);
+    kept_free(session_kept(same_other, 1));
+    another_broker_ends();
+    leave_kept(other);
+    session_free(other);
+}
+
 static void one_that_was_done_did_not_kill(void **state)
 {
     keep(4, 10);
@@ -363,6 +427,7 @@ int main(void)
         TEST(another_broker_has_the_replies),
         TEST(what_was_not_committed_never_was),
         TEST(deaths_are_counted),
+        TEST(requests_of_several_users_are_suspected_only),
         TEST(one_that_was_done_did_not_kill),
         TEST(those_of_ended_sessions_go),
         TEST(damaged_ones_are_left_alone),

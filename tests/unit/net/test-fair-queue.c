@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Users take turns by the time that they use: on a clock that goes forward only by what the tasks cost.
+ */
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/fair_queue.h"
+
+#define USEC  1000
+#define TASKS 64
+
+struct user {
+    struct fair_flow flow;
+    uint64_t used; /* ns */
+    unsigned ran;
+};
+
+struct job {
+    struct fair_task task;
+    struct user *user;
+    uint64_t cost;
+    unsigned left; /* so often it comes again */
+    bool stays_first;
+};
+
+static struct fair_queue queue;
+static struct user many, few;
+static struct job jobs[2 * TASKS];
+static unsigned n_jobs;
+static uint64_t now;
+static char order[4096]; /* who ran: m or f */
+
+static uint64_t fake_now(void)
+{
+    return now;
+}
+
+static void job_run(struct fair_task *task)
+{
+    struct job *job = container_of(task, struct job, task);
+    size_t n = strlen(order);
+
+    now += job->cost;
+    job->user->used += job->cost;
+    job->user->ran++;
+    if (n + 1 < sizeof(order))
+        order[n] = job->user == &many ? 'm' : 'f';
+    if (!job->left)
+        return;
+    job->left--;
+    fair_queue_add(&queue, &job->user->flow, &job->task);
+    if (job->stays_first)
+        fair_queue_put_first(&job->user->flow, &job->task);
+}
+
+static struct job *job_add(struct user *user, uint64_t cost, unsigned times)
+{
+    struct job *job = &jobs[n_jobs++];
+
+    *job = (struct job){.user = user, .cost = cost, .left = times - 1};
+    fair_task_init(&job->task, job_run);
+    fair_queue_add(&queue, &user->flow, &job->task);
+    return job;
+}
+
+static int setup(void **state)
+{
+    n_jobs = 0;
+    now = 1000000;
+    memset(order, 0, sizeof(order));
+    memset(&many, 0, sizeof(many));
+    memset(&few, 0, sizeof(few));
+    fair_queue_init(&queue, fake_now);
+    fair_flow_init(&many.flow);
+    fair_flow_init(&few.flow);
+    return 0;
+}
+
+static void nothing_to_do_takes_no_time(void **state)
+{
+    assert_false(fair_queue_run(&queue, UINT64_MAX));
+    assert_true(fair_queue_is_empty(&queue));
+}
+
+static void I7_one_connection_has_as_much_as_a_thousand(void **state)
+{
+    for (unsigned i = 0; i < TASKS; i++)
+        job_add(&many, 3 * USEC, 100);
+    job_add(&few, 3 * USEC, 100);
+    while (few.ran < 100)
+        assert_true(fair_queue_run(&queue, 50 * USEC));
+    assert_in_range(many.ran, 90, 110);
+}
+
+static void I7_dear_tasks_of_one_are_paid_by_cheap_ones_of_another(void **state)
+{
+    for (unsigned i = 0; i < TASKS; i++)
+        job_add(&many, 100 * USEC, 100);
+    job_add(&few, 2 * USEC, 1000);
+    while (few.ran < 1000)
+        assert_true(fair_queue_run(&queue, 50 * USEC));
+    assert_in_range(many.used, few.used * 9 / 10, few.used + 200 * USEC);
+}
+
+/* What looks dear since the clock went on without us is not paid for long. */
+static void a_debt_is_limited(void **state)
+{
+    job_add(&few, 1000000 * USEC, 2)->cost = 1000000 * USEC;
+    job_add(&many, 2 * USEC, 100000);
+    assert_true(fair_queue_run(&queue, 1));
+    assert_int_equal(few.ran, 1);
+    while (few.ran < 2)
+        assert_true(fair_queue_run(&queue, 1));
+    assert_in_range(many.used, FAIR_DEBT_MAX_NS - FAIR_QUANTUM_NS, FAIR_DEBT_MAX_NS + 2 * FAIR_QUANTUM_NS);
+}
+
+static void a_debt_ends_when_nobody_has_anything_to_do(void **state)
+{
+    job_add(&few, 150 * USEC, 1);
+    assert_false(fair_queue_run(&queue, UINT64_MAX));
+    job_add(&few, 2 * USEC, 1);
+    job_add(&many, 2 * USEC, 100);
+    assert_true(fair_queue_run(&queue, 1));
+    assert_string_equal(order, "ff");
+}
+
+/* Whoever has always just one task, and comes back at once, saves nothing up and loses its debt no sooner. */
+static void a_debt_stays_while_others_are_served(void **state)
+{
+    job_add(&few, 100 * USEC, 1);
+    job_add(&many, 5 * USEC, 1000);
+    assert_true(fair_queue_run(&queue, 1));
+    assert_string_equal(order, "f");
+    job_add(&few, 100 * USEC, 1);
+    while (few.ran < 2)
+        assert_true(fair_queue_run(&queue, 1));
+    assert_in_range(many.used, 80 * USEC, 110 * USEC);
+}
+
+static void a_turn_ends_with_its_time(void **state)
+{
+    uint64_t begin = now;
+
+    for (unsigned i = 0; i < TASKS; i++)
+        job_add(&many, 3 * USEC, 100);
+    assert_true(fair_queue_run(&queue, 50 * USEC));
+    assert_in_range(now - begin, 50 * USEC, 53 * USEC);
+    /* and there is one task in each, whatever it takes */
+    assert_true(fair_queue_run(&queue, 1));
+    assert_int_equal(many.ran, 18);
+}
+
+static void tasks_of_a_user_take_turns_unless_they_stay_first(void **state)
+{
+    struct job *a = job_add(&many, USEC, 3);
+    struct job *b = job_add(&many, USEC, 3);
+
+    while (many.ran < 4)
+        assert_true(fair_queue_run(&queue, 1));
+    assert_int_equal(a->left, b->left);
+    setup(state);
+    a = job_add(&many, USEC, 3);
+    b = job_add(&many, USEC, 3);
+    a->stays_first = true;
+    while (many.ran < 3)
+        assert_true(fair_queue_run(&queue, 1));
+    assert_int_equal(a->left, 0);
+    assert_int_equal(b->left, 2);
+}
+
+static void a_task_is_in_the_queue_once_and_may_be_taken_out(void **state)
+{
+    struct job *job = job_add(&many, USEC, 1);
+
+    fair_queue_add(&queue, &many.flow, &job->task);
+    fair_queue_remove(&many.flow, &job->task);
+    fair_queue_remove(&many.flow, &job->task);
+    assert_true(fair_queue_is_empty(&queue));
+    assert_false(fair_queue_run(&queue, UINT64_MAX));
+    assert_int_equal(many.ran, 0);
+}
+
+struct last_job {
+    struct fair_task task;
+    struct fair_flow *flow;
+};
+
+static void last_run(struct fair_task *task)
+{
+    struct last_job *job = container_of(task, struct last_job, task);
+
+    fair_flow_remove(&queue, job->flow);
+    free(job->flow);
+    free(job);
+}
+
+static void a_user_may_be_gone_with_its_last_task(void **state)
+{
+    struct last_job *job = malloc(sizeof(*job));
+
+    assert_non_null(job);
+    job->flow = malloc(sizeof(*job->flow));
+    assert_non_null(job->flow);
+    fair_flow_init(job->flow);
+    fair_task_init(&job->task, last_run);
+    fair_queue_add(&queue, job->flow, &job->task);
+    job_add(&few, USEC, 1);
+    assert_false(fair_queue_run(&queue, UINT64_MAX));
+    assert_int_equal(few.ran, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(nothing_to_do_takes_no_time, setup),
+        cmocka_unit_test_setup(I7_one_connection_has_as_much_as_a_thousand, setup),
+        cmocka_unit_test_setup(I7_dear_tasks_of_one_are_paid_by_cheap_ones_of_another, setup),
+        cmocka_unit_test_setup(a_debt_is_limited, setup),
+        cmocka_unit_test_setup(a_debt_ends_when_nobody_has_anything_to_do, setup),
+        cmocka_unit_test_setup(a_debt_stays_while_others_are_served, setup),
+        cmocka_unit_test_setup(a_turn_ends_with_its_time, setup),
+        cmocka_unit_test_setup(tasks_of_a_user_take_turns_unless_they_stay_first, setup),
+        cmocka_unit_test_setup(a_task_is_in_the_queue_once_and_may_be_taken_out, setup),
+        cmocka_unit_test_setup(a_user_may_be_gone_with_its_last_task, setup),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

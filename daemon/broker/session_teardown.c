@@ -9,7 +9,7 @@
 #include "broker/state.h"
 
 /* holds, names and the like given up in one turn; each may close a small buffer */
-#define TEARDOWN_SLICE 16
+#define TEARDOWN_SLICE 4
 
 /* Gives up one of the things it has. False: none is left. */
 static bool give_up_one(struct broker *broker, struct session *session)

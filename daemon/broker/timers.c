@@ -10,8 +10,11 @@
 #include "base/clock.h"
 #include "base/list.h"
 
-/* Timers run in one turn of the loop: a client that lets many expire at once must not keep the others waiting. */
-#define RUN_MAX 256
+/*
+ * Timers run in one turn of the loop: a client that lets many expire at once must not keep the others waiting. Each may
+ * close a small buffer.
+ */
+#define RUN_MAX 16
 
 struct record_timer {
     struct timer timer;

@@ -16,8 +16,8 @@
 /* Adding to a mask that is the same leaves an existing watch as it is. */
 #define MASK (IN_CLOSE | IN_MASK_ADD)
 
-/* Events are 16 bytes: inotify gives names only for what lies in a watched directory. */
-#define EVENTS_AT_ONCE 256
+/* Events are 16 bytes: inotify gives names only for what lies in a watched directory. Each may close a small buffer. */
+#define EVENTS_AT_ONCE 16
 
 int watch_init(struct watch *watch)
 {

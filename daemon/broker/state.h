@@ -62,7 +62,7 @@ struct broker {
     struct account_limits limits;
     uint64_t started;
     unsigned n_retries; /* requests that this broker delays, since another one died (dedup.c) */
-    bool leaving; /* it ends in order: connections are lost because of that */
+    bool leaving;       /* it ends in order: connections are lost because of that */
 
     struct timers timers;
     struct jobs jobs;

@@ -350,8 +350,8 @@ static void drop_unwanted_pieces(struct sessions *sessions)
             table_free(&sessions->kept_more, piece);
 }
 
-/* The request that the loop was executing, if it did not end. Its record may have been taken back with all else that the
- * request changed; then it gets a new one, but without memory for that its death is not counted. */
+/* The request that the loop was executing, if it did not end. Its record may have been taken back with all else that
+ * the request changed; then it gets a new one, but without memory for that its death is not counted. */
 static struct kept *recover_executing(struct recovery *recovery)
 {
     const struct ledger_executing *executing = &recovery->executing;

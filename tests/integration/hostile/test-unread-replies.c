@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -360,6 +361,36 @@ static void I7_users_leave_descriptors_in_flight_to_others(void **state)
     broker_stop(&broker);
 }
 
+/* Whoever has taken them: the reply is not lost, others are served, and it leaves when there are some again. */
+static void a_reply_waits_for_the_brokers_descriptors(void **state)
+{
+    static struct wire_packet packet, reply;
+    struct rlimit had, none;
+    struct wire wire, witness;
+    uint64_t ids[ITEMS];
+
+    broker_start(&broker, CONFIG, 0);
+    wire_open(&wire, &broker);
+    wire_open(&witness, &broker);
+    allocate(&wire, ids);
+    make_export(&wire, &packet, ids);
+    assert_ok(prlimit(broker_child(&broker), RLIMIT_NOFILE, NULL, &had));
+    none = (struct rlimit){.rlim_cur = 3, .rlim_max = had.rlim_max};
+    assert_ok(prlimit(broker_child(&broker), RLIMIT_NOFILE, &none, NULL));
+    wire_send(&wire, &packet);
+    assert_true(WAIT_UNTIL(broker_said(&broker, "its reply waits for descriptors")));
+    (void)wire_do(&witness, METHOD_PING, NULL, STATUS_OK);
+    assert_true(stays_quiet(wire.fd));
+    assert_ok(prlimit(broker_child(&broker), RLIMIT_NOFILE, &had, NULL));
+    assert_true(wire_receive(&wire, &reply));
+    assert_int_equal(reply.status, STATUS_OK);
+    assert_int_equal(reply.n_fds, ITEMS);
+    wire_close_fds(&reply);
+    wire_close(&wire);
+    wire_close(&witness);
+    broker_stop(&broker);
+}
+
 /* ---- what happens to a buffer while its descriptor waits --------------------------------------------------------- */
 
 /* So few are in flight that the second reply waits. */
@@ -462,6 +493,7 @@ int main(void)
         TEST(what_is_allocated_and_not_read_is_open_once),
         TEST(I7_other_users_get_their_descriptors_meanwhile),
         TEST(I7_users_leave_descriptors_in_flight_to_others),
+        TEST(a_reply_waits_for_the_brokers_descriptors),
         TEST(I4_a_release_behind_an_export_is_done_before_it_leaves),
         TEST(replies_that_waited_are_repeated_whole),
     };

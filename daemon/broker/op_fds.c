@@ -37,6 +37,12 @@ static int fds_open_log(const struct session *session, int *ret_fd, struct probl
     return handle_reopen(session->release_log, true, ret_fd, problem);
 }
 
+/* The session has it, and the kernel does not open it. */
+static bool fds_may_come_later(int status)
+{
+    return status == STATUS_NO_DESCRIPTORS || status == STATUS_NO_MEMORY || status == STATUS_NOT_SUPPORTED;
+}
+
 int op_open_fds(struct op *op, const struct fd_list *list, struct fdset *opened, struct statuses *result,
                 struct fdset *fds)
 {
@@ -52,7 +58,7 @@ int op_open_fds(struct op *op, const struct fd_list *list, struct fdset *opened,
         if (!r && fd < 0)
             r = list->release_log ? fds_open_log(session, &fd, &problem)
                                   : fds_open_buffer(op->broker, session, &list->items[i], &fd, &problem);
-        if (r == STATUS_NO_DESCRIPTORS || r == STATUS_NO_MEMORY) {
+        if (fds_may_come_later(r)) {
             stocking_look(op->broker); /* stock has some, and gives way */
             op->problem = problem;
             fdset_deinit(fds);

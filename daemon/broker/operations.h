@@ -233,7 +233,8 @@ static inline void fd_list_add(struct fd_list *list, uint64_t buffer, uint32_t r
  * meanwhile is opened for reading. `opened` is NULL, or has the first of them already, which are taken.
  *
  * Nothing that is recorded changes, so that the caller need not commit anything, and may be anywhere: in another
- * operation, too. 0; or NO_DESCRIPTORS or NO_MEMORY: none of them is open, and there may be room later.
+ * operation, too. 0; or NO_DESCRIPTORS, NO_MEMORY or NOT_SUPPORTED: the kernel did not open one that the session still
+ * has; none is open then, and all may be later.
  */
 int op_open_fds(struct op *op, const struct fd_list *list, struct fdset *opened, struct statuses *result,
                 struct fdset *fds);

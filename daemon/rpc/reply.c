@@ -167,19 +167,31 @@ static int export_all_again(const struct call *call, Memoryd__V1__Buffers *buffe
         if (buffers->statuses[i])
             continue;
         r = export_again(call, buffers->ids[i], rights, &one);
-        if (r == STATUS_PUBLISHED) /* meanwhile: it can be read only */
-            r = export_again(call, buffers->ids[i], rights = readable, &one);
+        if (r == STATUS_PUBLISHED) { /* meanwhile: it can be read only */
+            rights = readable;
+            r = export_again(call, buffers->ids[i], rights, &one);
+        }
         if (r < 0)
             return r;
-        if (!r)
+        if (!r) {
             fd_list_add(list, buffers->ids[i], rights);
-        if (!r)
             continue;
+        }
         if (!problem->sentence[0])
             *problem = one;
         reply_item_failed(buffers, i, r);
     }
     return 0;
+}
+
+/* A row for each status in every column. */
+static bool is_whole(const Memoryd__V1__Buffers *buffers)
+{
+    size_t n = buffers->n_statuses;
+
+    return n <= MEMORYD_BATCH_MAX && buffers->n_ids == n && buffers->n_rights == n && buffers->n_sizes == n &&
+           buffers->n_bytes == n && buffers->n_granules == n && buffers->n_addresses == n && buffers->n_flags == n &&
+           (!buffers->tokens.len || buffers->tokens.len == n * MEMORYD_TOKEN_SIZE);
 }
 
 static int reply_buffers_again(const struct call *call, size_t size)
@@ -192,7 +204,7 @@ static int reply_buffers_again(const struct call *call, size_t size)
     int r = envelope_unpack(&memoryd__v1__buffers__descriptor, rpc->out, size, &rpc->arena, &message);
 
     /* a broker packed it, so only damage of the ledger makes this fail */
-    if (r) {
+    if (r || !is_whole((const Memoryd__V1__Buffers *)message)) {
         problem_set(&problem, "the kept reply is damaged; list what there is");
         return reply_problem(call, STATUS_REFUSED, &problem);
     }

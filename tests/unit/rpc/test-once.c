@@ -224,6 +224,26 @@ static void what_cannot_be_exported_any_more_has_its_status(void **state)
     assert_string_equal(buffers->sentence, "no more watches");
 }
 
+/* A broker packed it, and then the ledger was damaged. */
+static void a_kept_reply_with_too_few_columns_is_refused(void **state)
+{
+    Memoryd__V1__Buffers damaged = MEMORYD__V1__BUFFERS__INIT;
+    uint32_t statuses[MEMORYD_BATCH_MAX + 1] = {0};
+    size_t size;
+
+    fake.with_fds = true;
+    damaged.statuses = statuses;
+    for (unsigned i = 0; i < 2; i++) {
+        alloc(&first, 2 + i);
+        damaged.n_statuses = i ? MEMORYD_BATCH_MAX + 1 : 2;
+        assert_int_equal(envelope_pack(&damaged.base, fake.kept[i].message, sizeof(fake.kept[i].message), &size), 0);
+        fake.kept[i].reply.size = (uint32_t)size;
+        alloc(&second, 2 + i);
+        assert_int_equal(second.header.status, STATUS_REFUSED);
+        assert_int_equal(second.n_fds, 0);
+    }
+}
+
 /* ---- replies that wait ------------------------------------------------------------------------------------------- */
 
 static void a_reply_that_waits_has_nothing_open(void **state)
@@ -585,6 +605,7 @@ int main(void)
         TEST(a_refusal_is_kept_too),
         TEST(descriptors_come_anew),
         TEST(what_cannot_be_exported_any_more_has_its_status),
+        TEST(a_kept_reply_with_too_few_columns_is_refused),
         TEST(a_reply_that_waits_has_nothing_open),
         TEST(what_was_opened_beforehand_leaves_at_once),
         TEST(what_has_gone_meanwhile_has_its_status),

@@ -9,12 +9,14 @@
 #include "tests/integration/clients.h"
 
 #include <grp.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "proto/methods.h"
 
 #define UID_GREEDY 61003
 #define UID_LATE   61004
+#define UID_LAST   61005
 #define GID_MANY   61050
 
 #define HOARD_MAX 16384
@@ -212,13 +214,14 @@ struct taker {
     gid_t gid;       /* 0 = its own */
     bool is_limited; /* the refusal must name the line that would change that */
     bool leaves;
+    unsigned has; /* of those that have names, from before */
     unsigned taken;
 };
 
 static void taker_run(int channel, void *context)
 {
     const struct taker *taker = context;
-    struct hoard hoard = {.broker = taker->broker};
+    struct hoard hoard = {.broker = taker->broker, .n = taker->has};
     char line[64];
     int r;
 
@@ -369,6 +372,131 @@ static void a_group_has_a_share_for_each_member(void **state)
     broker_finish(broker);
 }
 
+/* Neither a restart nor a smaller share takes anything away, and neither gives anybody more. */
+static void I7_shares_outlive_the_broker(void **state)
+{
+    const struct thing *thing = &things[0];
+    struct taker greedy = {.is_limited = true, .leaves = true}, again = {.is_limited = true, .leaves = true};
+    struct taker late = {.is_limited = true, .leaves = true}, last = {.is_limited = true, .leaves = true};
+    struct broker_process *broker;
+    struct memclient *ctx;
+    FILE *config;
+
+    test_needs_root();
+    broker = broker_with(thing, "");
+    assert_int_equal(taker_start(&greedy, broker, thing, UID_GREEDY), 32);
+    broker_kill_child(broker);
+    again.has = 32;
+    assert_int_equal(taker_start(&again, broker, thing, UID_GREEDY), 32);
+    assert_int_equal(taker_start(&late, broker, thing, UID_LATE), 16);
+    config = fopen(broker->config, "ae");
+    assert_non_null(config);
+    fputs("[limits]\nuid_share = 25%\n", config);
+    assert_int_equal(fclose(config), 0);
+    assert_ok(kill(broker->pid, SIGHUP));
+    assert_true(WAIT_UNTIL(broker_said(broker, "uid_share has changed")));
+    again.has = 32;
+    assert_int_equal(taker_start(&again, broker, thing, UID_GREEDY), 32);
+    assert_int_equal(taker_start(&last, broker, thing, UID_LAST), 4);
+    ctx = broker_connect(broker);
+    assert_int_equal(broker_buffers(ctx), 32 + 16 + 4);
+    broker_check(broker);
+    memclient_close(ctx);
+    administrator_cleans_up(broker, UID_GREEDY, 32);
+    administrator_cleans_up(broker, UID_LATE, 16);
+    administrator_cleans_up(broker, UID_LAST, 4);
+    broker_finish(broker);
+}
+
+static void connect_and_say_nothing(int channel, void *context)
+{
+    const struct broker_process *broker = context;
+
+    become(UID_GREEDY);
+    for (unsigned i = 0; i < 200; i++)
+        CHECK(raw_connect(broker) >= 0);
+    tell(channel);
+    hear(channel);
+}
+
+/* They need no session to take what others could have. */
+static void I7_connections_leave_others_their_share(void **state)
+{
+    const struct thing *thing = &things[9];
+    struct taker late = {.is_limited = true};
+    struct broker_process *broker;
+    struct child greedy;
+    unsigned taken;
+
+    test_needs_root();
+    broker = broker_with(thing, "");
+    child_start(&greedy, connect_and_say_nothing, broker);
+    child_hear(&greedy);
+    taken = taker_start(&late, broker, thing, UID_LATE);
+    /* at most half of the 64, and those by which a user would learn that it has too many, are another's */
+    assert_in_range(taken, (64 - 32 - 16) / 2, 16);
+    administrator_cleans_up(broker, UID_GREEDY, 0);
+    taker_end(&late);
+    child_tell(&greedy);
+    child_finish(&greedy);
+    broker_finish(broker);
+}
+
+struct waiter {
+    struct child child;
+    struct broker_process *broker;
+    uid_t uid;
+    unsigned granules; /* of 64K */
+    int wanted;
+};
+
+static void wait_for_room(int channel, void *context)
+{
+    const struct waiter *waiter = context;
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *buffer;
+    struct memclient *ctx;
+    int r;
+
+    become(waiter->uid);
+    ctx = hoard_open(waiter->broker, false, &r);
+    CHECK(r == 0);
+    hear(channel);
+    options.pool = "tight";
+    CHECK(memclient_alloc(ctx, 65536, &options, &buffer) == -ENOMEM);
+    tell(channel);
+    options.wait_ms = 10 * PATIENCE_MS;
+    CHECK(memclient_alloc(ctx, waiter->granules * UINT64_C(65536), &options, &buffer) == waiter->wanted);
+    memclient_close(ctx);
+}
+
+/* Who waits for more than its share is refused when there is room, and nobody waits behind it. */
+static void I7_who_may_not_have_it_keeps_nobody_waiting(void **state)
+{
+    struct waiter greedy = {.uid = UID_GREEDY, .granules = 40, .wanted = -EDQUOT};
+    struct waiter late = {.uid = UID_LATE, .granules = 20, .wanted = 0};
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_buffer *all;
+    struct memclient *ctx;
+
+    test_needs_root();
+    greedy.broker = late.broker = broker_with(&things[0], "");
+    /* before there is a descriptor that they would have, too */
+    child_start(&greedy.child, wait_for_room, &greedy);
+    child_start(&late.child, wait_for_room, &late);
+    ctx = broker_connect(greedy.broker);
+    options.pool = "tight";
+    assert_done(memclient_alloc(ctx, 4 << 20, &options, &all));
+    child_tell(&greedy.child);
+    child_hear(&greedy.child);
+    child_tell(&late.child);
+    child_hear(&late.child);
+    memclient_close(ctx);
+    child_finish(&late.child);
+    child_finish(&greedy.child);
+    broker_finish(greedy.broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,7 +505,8 @@ int main(void)
         at_broker(I7_tokens_leave_others_their_share),           at_broker(I7_names_leave_others_their_share),
         at_broker(I7_reservations_leave_others_their_share),     at_broker(I7_holds_leave_others_their_share),
         at_broker(I7_addresses_leave_others_their_share),        at_broker(I7_sessions_leave_others_their_share),
-        at_broker(a_group_has_a_share_for_each_member),
+        at_broker(a_group_has_a_share_for_each_member),          at_broker(I7_shares_outlive_the_broker),
+        at_broker(I7_connections_leave_others_their_share),      at_broker(I7_who_may_not_have_it_keeps_nobody_waiting),
     };
 
     return test_run(tests, NULL, NULL);

@@ -67,6 +67,13 @@ lacks restart
 limited uid_bytes
 reload 0
 shows "nothing has changed"
+
+# ---- users and groups: one that does not exist is no mistake, and a number needs no look-up ----
+config '[limits]' 'uid_bytes = none' "[user $(id -u)]" 'bytes = 1M' '[group no-such-group]' 'share = 10%'
+reload 0
+for key in "[user $(id -u)]" '[group no-such-group]' '[limits] uid_bytes'; do shows "$key: changed"; done
+logged 'warning: .*:[0-9]*: \[group no-such-group\] has no effect: there is none of that name'
+limited "bytes in \[user $(id -u)\]"
 config '[pool fast]' 'nodes = 0' 'capacity = 64M' '[arena]' 'half = upper' '[broker]' 'worker_threads = 1'
 printf '%s\n' '[topology]' 'simulate_nodes = 2' >>"$dir/config"
 sed -i 's/^pages = base/pages = auto\ncapacity = 10%\nstock = 1M/' "$dir/config"

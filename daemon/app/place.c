@@ -40,6 +40,39 @@ bool place_is_private(const struct app_options *options, const char *path)
     return geteuid() != 0 && strncmp(path ? path : "", SYSTEM_FOLDER "/", strlen(SYSTEM_FOLDER "/")) != 0;
 }
 
+/* Nobody else may plant or clean anything in a user's runtime folder. */
+static bool place_check_runtime(const char *folder)
+{
+    struct stat st;
+
+    if (lstat(folder, &st) < 0)
+        log_error("cannot look at the folder %s (XDG_RUNTIME_DIR): %s", folder, strerror(errno));
+    else if (!S_ISDIR(st.st_mode))
+        log_error("%s (XDG_RUNTIME_DIR) is not a folder", folder);
+    else if (st.st_uid != geteuid())
+        log_error(
+            "the folder %s (XDG_RUNTIME_DIR) belongs to uid %u, who could put another socket in the place of ours",
+            folder, st.st_uid);
+    else if (st.st_mode & (S_IRWXG | S_IRWXO))
+        log_error("the folder %s (XDG_RUNTIME_DIR) is open to others, and its mode must be 0700 (chmod go-rwx)",
+                  folder);
+    else
+        return true;
+    return false;
+}
+
+/* Makes the folder there, since what it makes itself is nobody else's. */
+static int place_in_runtime(const char *runtime, char **ret)
+{
+    _cleanup_free_ char *folder = NULL;
+
+    if (asprintf(&folder, "%s/memoryd", runtime) < 0)
+        return -1;
+    /* whoever locks the path says what is wrong with the folder */
+    (void)mkdir(folder, 0700);
+    return asprintf(ret, "%s/memoryd.sock", folder);
+}
+
 char *place_socket(const struct app_options *options)
 {
     const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
@@ -52,7 +85,9 @@ char *place_socket(const struct app_options *options)
     } else if (geteuid() == 0 && !options->autostart) {
         r = asprintf(&path, "%s/memoryd.sock", SYSTEM_FOLDER);
     } else if (runtime && *runtime == '/') {
-        r = asprintf(&path, "%s/memoryd/memoryd.sock", runtime);
+        if (!place_check_runtime(runtime))
+            return NULL;
+        r = place_in_runtime(runtime, &path);
     } else {
         log_error("no socket path: XDG_RUNTIME_DIR is not set, so --socket is required");
         return NULL;

@@ -127,7 +127,7 @@ int inherited_leave(struct app *app)
         r = start_init(&start, app->options->argv);
     }
     if (!r)
-        r = start_keeper(&start, NULL, fd_stash);
+        r = start_keeper(&start, -1, fd_stash);
     log_error("the keeper is gone, and what the broker held is lost: %s", strerror(-r));
     return EXIT_FAILED;
 }

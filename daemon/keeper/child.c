@@ -23,8 +23,9 @@
 #define PACKETS_AT_ONCE 64
 /* The kernel may give less. */
 #define SOCKET_BYTES (8 << 20)
-/* Descriptors besides what is held: the standard ones, signal_fd, low_fd, lock, the socket pair of a broker, /proc. */
-#define FDS_IN_RESERVE 10
+/* Descriptors besides what is held: the standard ones, signal_fd, low_fd, lock, the socket pair of a broker,
+ * /proc, the installed program. */
+#define FDS_IN_RESERVE 11
 
 void keeper_kill_broker(struct keeper *keeper, const char *why)
 {

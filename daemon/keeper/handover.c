@@ -71,7 +71,7 @@ void keeper_upgrade(struct keeper *keeper)
 
         r = fd_stash_fill(fd_stash[0], enumerate_store, &keeper->store);
         if (!r)
-            r = start_keeper(&keeper->start, keeper->start.path, fd_stash);
+            r = start_keeper(&keeper->start, keeper->program, fd_stash);
         /* all of it is in the store as well */
         (void)fd_stash_drain(fd_stash[1], store_take_in, &keeper->store);
         if (before >= 0)

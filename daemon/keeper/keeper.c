@@ -44,6 +44,7 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
         .tick_ms = TICK_MS,
         .unresponsive_max_ms = UNRESPONSIVE_MS,
         .preflight = {.output = -1},
+        .program = -1,
     };
     /* opened before anything is held, so that their numbers are low; keeper_prepare() names the signals */
     (void)sigemptyset(&none);
@@ -61,6 +62,7 @@ void keeper_deinit(struct keeper *keeper)
     keeper->low_fd = fd_close(keeper->low_fd);
     keeper->socket = fd_close(keeper->socket);
     keeper->preflight.output = fd_close(keeper->preflight.output);
+    keeper->program = fd_close(keeper->program);
     store_deinit(&keeper->store);
     start_deinit(&keeper->start);
 }

@@ -61,6 +61,7 @@ struct keeper {
     bool use_previous;  /* the next broker is the program that ran before this one … */
     bool runs_previous; /* … the one that runs is */
     struct preflight preflight;
+    int program; /* the installed one, from its first preflight to its execution, whatever its path leads to by then */
     int signal_fd;
     int low_fd;               /* a broker's end of its socket while it is started; else a copy of signal_fd */
     int socket;               /* to the broker; -1 if there is none, or all was read that it sent */

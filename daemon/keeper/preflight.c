@@ -5,12 +5,16 @@
  * if it does not start, for want of a library, all is lost. So it has to show beforehand that it runs, and is memoryd,
  * by printing its version; and, in a second run, that it finds no mistakes in the configuration, which may be written
  * for the running version. The broker goes on meanwhile, and is told if it cannot be replaced.
+ *
+ * What is executed in the end is the very file that was tried, whatever is put in its place meanwhile; and nobody but
+ * root and the user we run as may have written it.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -40,20 +44,48 @@ static const char *preflight_socket_path(const struct keeper *keeper, struct soc
     return address->sun_path;
 }
 
+/* Opens the installed program, unless its first run did. 0 or a negative errno, after the reason was logged if that
+ * does not say it. */
+static int preflight_open(struct keeper *keeper)
+{
+    const char *path = keeper->start.path;
+    _cleanup_close_ int fd = -1;
+    struct stat st;
+
+    if (keeper->preflight.reads_config && keeper->program >= 0)
+        return 0;
+    keeper->program = fd_close(keeper->program);
+    if (!path)
+        return -ENOENT;
+    fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || faccessat(fd, "", X_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EACCES;
+    if ((st.st_uid && st.st_uid != geteuid()) || st.st_mode & S_IWOTH) {
+        log_error("%s can be written by others than root and uid %u: mode %o, uid %u", path, (unsigned)geteuid(),
+                  st.st_mode & ALLPERMS, st.st_uid);
+        return -EPERM;
+    }
+    keeper->program = steal_fd(&fd);
+    return 0;
+}
+
 static int preflight_start_run(struct keeper *keeper)
 {
     _cleanup_close_ int theirs = -1;
     struct sockaddr_un address;
     int ends[2];
     pid_t pid;
+    int r = preflight_open(keeper);
 
-    if (!keeper->start.path)
-        return -ENOENT;
-    if (access(keeper->start.path, X_OK) < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (r)
+        return r;
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
     keeper->preflight.output = ends[0];
     theirs = ends[1];
-    pid = start_preflight(&keeper->start, theirs,
+    pid = start_preflight(&keeper->start, keeper->program, theirs,
                           keeper->preflight.reads_config ? preflight_socket_path(keeper, &address) : NULL);
     if (pid < 0) {
         keeper->preflight.output = fd_close(keeper->preflight.output);
@@ -93,6 +125,8 @@ void keeper_preflight_ended(struct keeper *keeper, const siginfo_t *info)
     if (!read_config)
         good = good && read(keeper->preflight.output, text, sizeof(NAME) - 1) > 0 && !strcmp(text, NAME);
     keeper->preflight = (struct preflight){.output = fd_close(keeper->preflight.output)};
+    if (!good)
+        keeper->program = fd_close(keeper->program);
     if (good && read_config) {
         keeper_begin_upgrade(keeper);
     } else if (good) {

@@ -154,7 +154,7 @@ pid_t start_broker(const struct start *start, int fd, int socket)
     return pid;
 }
 
-pid_t start_preflight(const struct start *start, int output, const char *socket)
+pid_t start_preflight(const struct start *start, int program, int output, const char *socket)
 {
     char *argv[ARGUMENTS_MAX] = {start->argv[0], (char *)"--version", NULL};
     size_t n = 1;
@@ -179,12 +179,12 @@ pid_t start_preflight(const struct start *start, int output, const char *socket)
         return pid < 0 ? -errno : pid;
     start_unblock_signals();
     if (dup2(output, STDOUT_FILENO) >= 0)
-        (void)execve(start->path, argv, start->environ);
+        (void)execveat(program, "", argv, start->environ, AT_EMPTY_PATH);
     log_error("cannot execute %s: %s", start->path, strerror(errno));
     _exit(EXIT_FAILURE);
 }
 
-int start_keeper(const struct start *start, const char *path, const int fd_stash[2])
+int start_keeper(const struct start *start, int program, const int fd_stash[2])
 {
     char option[OPTION_BYTES];
     int r;
@@ -193,7 +193,10 @@ int start_keeper(const struct start *start, const char *path, const int fd_stash
     start->argv[1] = option;
     (void)fcntl(fd_stash[0], F_SETFD, 0);
     (void)fcntl(fd_stash[1], F_SETFD, 0);
-    (void)execve(path ? path : START_THIS_PROGRAM, start->argv, environ);
+    if (program >= 0)
+        (void)execveat(program, "", start->argv, environ, AT_EMPTY_PATH);
+    else
+        (void)execve(START_THIS_PROGRAM, start->argv, environ);
     r = -errno;
     (void)fcntl(fd_stash[0], F_SETFD, FD_CLOEXEC);
     (void)fcntl(fd_stash[1], F_SETFD, FD_CLOEXEC);

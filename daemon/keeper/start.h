@@ -28,12 +28,12 @@ void start_deinit(struct start *start);
  * table of descriptors is copied only up to it. The broker ignores the signals that are for the keeper, from before its
  * first instruction. Its pid or a negative errno. */
 pid_t start_broker(const struct start *start, int fd, int socket);
-/* Forks the installed program, with `output` as its standard output. With socket = NULL it prints its version; else it
- * checks the configuration that a broker at `socket` ("": anywhere) would read, and exits as --check-config does. Its
- * pid or a negative errno. */
-pid_t start_preflight(const struct start *start, int output, const char *socket);
-/* Executes `path`, or this program if it is NULL, in place of this one as the keeper. Returns only if it failed: a
+/* Forks the installed program, `program`, with `output` as its standard output. With socket = NULL it prints its
+ * version; else it checks the configuration that a broker at `socket` ("": anywhere) would read, and exits as
+ * --check-config does. Its pid or a negative errno. */
+pid_t start_preflight(const struct start *start, int program, int output, const char *socket);
+/* Executes `program`, or this program if it is -1, in place of this one as the keeper. Returns only if it failed: a
  * negative errno. */
-int start_keeper(const struct start *start, const char *path, const int fd_stash[2]);
+int start_keeper(const struct start *start, int program, const int fd_stash[2]);
 /* Reads the n descriptors that a hidden option names, and makes them close-on-exec. False if it names others. */
 bool start_read_option(const char *text, int *fds, unsigned n);

@@ -3,11 +3,19 @@
  * What one client notices of another: how long its calls take, the 99th of a hundred, while a neighbour allocates,
  * populates and frees 1 GiB again and again, and while one calls as fast as it can; against its quiet time in the same
  * run. Beside each is the same of a bare echo, which takes no part in what the neighbour does but for the machine's
- * processors; only where calls are flooded, so is the echo.
+ * processors; only where calls are flooded, so is the echo. And how long an allocation takes that needs a worker, while
+ * another user keeps the kernel waiting that seals his buffers.
  */
+#include <fcntl.h>
+#include <libgen.h>
 #include <memclient/memclient.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "tests/bench/bench.h"
@@ -17,14 +25,16 @@
 #define GIB ((uint64_t)1 << 30)
 
 enum { BLOCK = 50, QUIET_BLOCKS = 60, FLOOD_BLOCKS = 20, DEPTH = 8, BURST = 100 };
+enum { SEALING_THREADS = 16, STRANGER = 61002, ALLOCATIONS = 8 };
 
-enum { BUSY, BUSY_ECHO, FLOOD, FLOOD_ECHO, ROWS };
+enum { BUSY, BUSY_ECHO, FLOOD, FLOOD_ECHO, SEALING, ROWS };
 
 static const struct bench_row rows[ROWS] = {
     [BUSY] = {.name = "quiet_vs_busy_p99", .unit = BENCH_US, .quantile = 0.99, .hold = 2},
     [BUSY_ECHO] = {.name = "echo_quiet_vs_busy_p99", .unit = BENCH_US, .quantile = 0.99},
     [FLOOD] = {.name = "small_vs_flood_p99", .unit = BENCH_US, .quantile = 0.99, .hold = 1.1},
     [FLOOD_ECHO] = {.name = "echo_small_vs_flood_p99", .unit = BENCH_US, .quantile = 0.99},
+    [SEALING] = {.name = "alloc_32m_vs_sealing", .unit = BENCH_MS, .hold = 1.5},
 };
 
 /* ---- neighbours -------------------------------------------------------------------------------------------------- */
@@ -69,6 +79,43 @@ static void flood(int line, void *context)
     for (; line_hear(line); line_tell(line))
         for (; self->order->go; self->order->done++)
             stream_run(to, DEPTH, BURST);
+}
+
+/* The kernel waits for a page that is in a pipe, and then refuses. */
+static void *seal(void *argument)
+{
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct order *order = argument;
+    struct iovec page = {.iov_len = (size_t)sysconf(_SC_PAGESIZE)};
+    struct memclient_buffer *buf;
+    int ends[2];
+
+    options.flags = MEMCLIENT_PUBLISHABLE;
+    bench_did(memclient_alloc(NULL, page.iov_len, &options, &buf));
+    bench_did(memclient_map(buf, NULL, &page.iov_base));
+    *(volatile char *)page.iov_base = 1;
+    bench_must(!pipe2(ends, O_CLOEXEC) && vmsplice(ends[1], &page, 1, 0) > 0, "vmsplice");
+    bench_did(memclient_unmap(NULL, page.iov_base, 0));
+    for (;; order->done++) {
+        while (!order->go)
+            usleep(1000);
+        (void)memclient_publish(buf, 0);
+    }
+    return NULL;
+}
+
+/* As another user, which shares no lane with who is measured. It works as long as it is told to, and is killed. */
+static void seal_pinned_pages(int line, void *context)
+{
+    const struct neighbour *self = context;
+    pthread_t thread;
+
+    bench_must(!setgid(STRANGER) && !setuid(STRANGER), "setuid");
+    for (int i = 0; i < SEALING_THREADS; i++)
+        bench_must(!pthread_create(&thread, NULL, seal, self->order), "a thread");
+    while (line_hear(line))
+        line_tell(line);
+    _exit(0);
 }
 
 static void move_in(struct neighbour *neighbour, void (*body)(int line, void *context), int echo)
@@ -212,6 +259,50 @@ static void measure_flood(void)
     report(&rows[FLOOD_ECHO], &echoes);
 }
 
+static void allocate(struct samples *samples)
+{
+    for (int i = 0; i < ALLOCATIONS; i++) {
+        double begin = bench_now_us();
+        struct memclient_buffer *buf;
+
+        bench_did(memclient_alloc(NULL, GIB / 32, NULL, &buf));
+        samples_add(samples, bench_now_us() - begin);
+        memclient_buffer_unref(buf);
+    }
+}
+
+static void measure_sealing(void)
+{
+    const char *socket = getenv("MEMORYD_SOCKET");
+    struct both allocations = {0};
+    struct neighbour neighbour;
+    char *path;
+
+    if (geteuid() || !socket) {
+        bench_skip(&rows[SEALING], "only root can be two users");
+        return;
+    }
+    /* the other user has to get to the socket */
+    path = strdup(socket);
+    bench_must(path && !chmod(dirname(path), 0711), "chmod");
+    free(path);
+    move_in(&neighbour, seal_pinned_pages, -1);
+    while (bench_wants_more(&rows[SEALING], &allocations.rounds, 0)) {
+        allocate(&allocations.quiet.times);
+        neighbour.order->done = 0;
+        neighbour.order->go = true;
+        /* all of them have asked by then */
+        while (!neighbour.order->done)
+            usleep(1000);
+        allocate(&allocations.loud.times);
+        neighbour.order->go = false;
+        phase_ended(&rows[SEALING], &allocations);
+    }
+    peer_kill(&neighbour.peer);
+    munmap(neighbour.order, sizeof(*neighbour.order));
+    report(&rows[SEALING], &allocations);
+}
+
 int main(int argc, char **argv)
 {
     bench_begin(argc, argv, rows, ROWS);
@@ -219,5 +310,7 @@ int main(int argc, char **argv)
         measure_busy();
     if (bench_wanted(&rows[FLOOD]) || bench_wanted(&rows[FLOOD_ECHO]))
         measure_flood();
+    if (bench_wanted(&rows[SEALING]))
+        measure_sealing();
     return bench_end();
 }

@@ -65,6 +65,8 @@ struct sys_calls {
     /* What a node (< 0: the whole machine) has available without swapping, as far as the control groups of this process
      * allow; UINT64_MAX if unknown. */
     uint64_t (*available)(int physical_node);
+
+    const char *proc; /* where the kernel shows processes */
 };
 
 #define SYS_NODE_MASK_BITS  1024
@@ -78,6 +80,9 @@ extern const struct sys_calls *sys;
 void sys_set_fd_end(unsigned end);
 /* May this one be kept? 0, or -1 with EMFILE. */
 int sys_fd_check(int fd);
+
+/* A fork that shares the table of descriptors with this process, whose only thread calls it. As fork(). */
+pid_t sys_fork_sharing_fds(void);
 
 /* A sealable, CLOEXEC memfd, not executable where the kernel can ensure that. `huge` is the page size of hugetlb, 0 for
  * shared memory. -1 and errno. */

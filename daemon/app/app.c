@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "keeper/cleaner.h"
 #include "log/log.h"
 #include "net/connection.h"
 #include "sys/sys.h"
@@ -180,12 +181,18 @@ static int join_keeper(struct app *app)
 {
     int r = keeper_link_new(&app->keeper, app->options->broker);
 
+    app->cleaner = -ENOSYS;
     if (!r)
         r = inherited_receive(app);
     if (r == -EPIPE)
         return inherited_leave(app);
     if (r)
         log_error("cannot take over what the keeper holds: %s", strerror(-r));
+    else if (app->cleaner >= 0)
+        keeper_link_tell_cleaner(app->keeper, app->cleaner);
+    else
+        log_error("cannot start the cleaner: %s; should this broker hang when it dies, its clients would wait for it",
+                  strerror(-app->cleaner));
     return r ? EXIT_FAILED : EXIT_OK;
 }
 

@@ -73,6 +73,7 @@ struct app {
     int error;     /* negative: why the loop ended */
 
     struct keeper_link *keeper;
+    pid_t cleaner; /* keeper/cleaner.h; < 0: there is none */
     struct inherited inherited;
 
     struct config *config;

@@ -14,6 +14,7 @@
 #include "app/app.h"
 #include "base/cleanup.h"
 #include "broker/survey.h"
+#include "keeper/cleaner.h"
 #include "keeper/fd_stash.h"
 #include "keeper/start.h"
 #include "log/log.h"
@@ -39,7 +40,9 @@ static int *inherited_slot(struct inherited *inherited, enum keeper_kind kind, u
 static void inherited_count(void *userdata, size_t n)
 {
     struct inherited *inherited = userdata;
+    struct app *app = container_of(inherited, struct app, inherited);
 
+    app->cleaner = cleaner_start(app->options->broker, n);
     inherited->survey = survey_begin(n);
 }
 
@@ -125,6 +128,8 @@ int inherited_leave(struct app *app)
     if (!r) {
         log_notice("the keeper is gone; this broker takes its place");
         r = start_init(&start, app->options->argv);
+        /* this process lives on, with a table of its own */
+        cleaner_stop(app->cleaner);
     }
     if (!r)
         r = start_keeper(&start, -1, fd_stash);

@@ -23,9 +23,9 @@
 #define PACKETS_AT_ONCE 64
 /* The kernel may give less. */
 #define SOCKET_BYTES (8 << 20)
-/* Descriptors besides what is held: the standard ones, signal_fd, low_fd, lock, the socket pair of a broker,
- * /proc, the installed program. */
-#define FDS_IN_RESERVE 11
+/* Descriptors besides what is held: the standard ones, signal_fd, low_fd, lock, the socket pair of a broker, two in
+ * /proc, the installed program, cleaners. */
+#define FDS_IN_RESERVE (13 + KEEPER_DEPARTED_MAX)
 
 void keeper_kill_broker(struct keeper *keeper, const char *why)
 {
@@ -34,6 +34,7 @@ void keeper_kill_broker(struct keeper *keeper, const char *why)
     if (why)
         log_error("killing broker %d, which %s", keeper->pid, why);
     (void)kill(keeper->pid, SIGKILL);
+    keeper_dying_begin(keeper);
 }
 
 void keeper_start_broker(struct keeper *keeper)
@@ -163,6 +164,7 @@ static void child_note_left(struct keeper *keeper)
     if (keeper->pid <= 0)
         return;
     keeper->ended = (siginfo_t){.si_code = CLD_EXITED, .si_pid = keeper->pid};
+    keeper_dying_ended(keeper, keeper->pid, false);
     keeper->pid = 0;
 }
 
@@ -188,6 +190,9 @@ static void child_handle_packet(struct keeper *keeper, const struct packet *pack
     case PACKET_UPGRADE:
         keeper_preflight_begin(keeper);
         break;
+    case PACKET_CLEANER:
+        keeper_note_cleaner(keeper, (pid_t)packet->value);
+        break;
     case PACKET_LEFT:
         child_note_left(keeper);
         break;
@@ -208,8 +213,9 @@ bool keeper_receive(struct keeper *keeper)
             child_handle_packet(keeper, &packet, &fds);
             break;
         case SOCKIO_E_AGAIN:
-            /* after its end there is nothing more to come, even if somebody else has its end of the socket */
-            return keeper->pid > 0;
+            /* after its end and its cleaner's there is nothing more to come, even if somebody else has its end of the
+             * socket */
+            return keeper->pid > 0 || keeper_awaits_cleaner(keeper);
         case SOCKIO_E_EOF:
             return false;
         case SOCKIO_E_RESET: /* what it sent comes after this */
@@ -230,8 +236,11 @@ static void child_note_end(struct keeper *keeper, const siginfo_t *info)
     if (info->si_pid == keeper->pid) {
         keeper->ended = *info;
         keeper->pid = 0;
+        keeper_dying_ended(keeper, 0, true);
     } else if (info->si_pid == keeper->preflight.pid) {
         keeper_preflight_ended(keeper, info);
+    } else {
+        keeper_departed_ended(keeper, info->si_pid);
     }
 }
 

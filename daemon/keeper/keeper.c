@@ -46,6 +46,7 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
         .preflight = {.output = -1},
         .program = -1,
     };
+    keeper_dying_init(keeper);
     /* opened before anything is held, so that their numbers are low; keeper_prepare() names the signals */
     (void)sigemptyset(&none);
     keeper->signal_fd = signalfd(-1, &none, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -63,6 +64,7 @@ void keeper_deinit(struct keeper *keeper)
     keeper->socket = fd_close(keeper->socket);
     keeper->preflight.output = fd_close(keeper->preflight.output);
     keeper->program = fd_close(keeper->program);
+    keeper_dying_deinit(keeper);
     store_deinit(&keeper->store);
     start_deinit(&keeper->start);
 }
@@ -121,6 +123,8 @@ static void keeper_log_end(const siginfo_t *info, bool served)
 {
     const char *when = served ? "" : " before it served";
 
+    if (!info->si_pid)
+        return; /* it hangs, and that was logged */
     if (info->si_code == CLD_EXITED)
         log_error("broker %d ended%s with status %d", info->si_pid, when, info->si_status);
     else
@@ -151,6 +155,7 @@ static void broker_ended(struct keeper *keeper)
 
     keeper->state = KEEPER_DOWN;
     keeper->due = 0;
+    keeper->dying.clean_until = 0;
     if (keeper->goal == KEEPER_GOAL_STOP) {
         keeper_end(keeper, 0);
     } else if (keeper->goal == KEEPER_GOAL_UPGRADE) {
@@ -233,6 +238,7 @@ static void keeper_tick(struct keeper *keeper)
     if (keeper->watchdog)
         (void)sd_notify(0, "WATCHDOG=1");
     keeper_preflight_tick(keeper);
+    keeper_departed_tick(keeper);
     if (keeper->state == KEEPER_DOWN)
         return;
     if (keeper->goal != KEEPER_GOAL_SERVE)
@@ -296,6 +302,7 @@ static void keeper_poll(struct keeper *keeper)
 
     if (wait_for_turn)
         next = keeper_earlier(next, now + PACKET_TURN_MS * NSEC_PER_MSEC);
+    next = keeper_earlier(next, keeper_dying_due(keeper));
     if (poll(fds, 2, deadline_poll_ms(next, now)) < 0)
         return;
     if (handing && (wait_for_turn || fds[1].revents & POLLOUT) && !(fds[1].revents & (POLLHUP | POLLERR)))
@@ -314,13 +321,17 @@ static void keeper_run_due(struct keeper *keeper)
         keeper->tick_due = deadline_after_ms(keeper->tick_ms);
         keeper_tick(keeper);
     }
+    keeper_dying_run(keeper);
+    if (keeper->state == KEEPER_DOWN && keeper->due <= now && !keeper_has_room_for_another(keeper))
+        keeper->due = deadline_after_ms(TICK_MS);
     if (keeper->state == KEEPER_DOWN && keeper->due <= now) {
         keeper_start_broker(keeper);
         if (keeper->state == KEEPER_DOWN)
             keeper_schedule_start(keeper, BACK_OFF_MAX_MS);
     }
-    /* not while the next broker starts, which needs the processor */
-    if (keeper->has_zombies && (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_DOWN))
+    /* not while the next broker starts, or the cleaner of the last one works, which need the processor */
+    if (keeper->has_zombies && !keeper_awaits_cleaner(keeper) &&
+        (keeper->state == KEEPER_SERVING || keeper->state == KEEPER_DOWN))
         keeper_reap(keeper);
 }
 

@@ -42,6 +42,16 @@ struct preflight {
     uint64_t ms;       /* since it began */
 };
 
+/* A broker whose process has not ended, though the next one may have started: it hangs in the kernel, or its workers
+ * are at work there. */
+struct departed {
+    pid_t pid;   /* 0: it has ended */
+    int cleaner; /* a pidfd; -1: it has ended, or there was none */
+};
+
+/* With so many of them no other broker is started. */
+#define KEEPER_DEPARTED_MAX 8
+
 struct keeper {
     struct store store;
     struct start start;
@@ -63,10 +73,20 @@ struct keeper {
     struct preflight preflight;
     int program; /* the installed one, from its first preflight to its execution, whatever its path leads to by then */
     int signal_fd;
-    int low_fd;               /* a broker's end of its socket while it is started; else a copy of signal_fd */
-    int socket;               /* to the broker; -1 if there is none, or all was read that it sent */
-    pid_t pid;                /* of the broker; 0 when it has ended, or left: the number may be reused soon */
-    siginfo_t ended;          /* how the broker ended */
+    int low_fd;      /* a broker's end of its socket while it is started; else a copy of signal_fd */
+    int socket;      /* to the broker; -1 if there is none, or all was read that it sent */
+    pid_t pid;       /* of the broker; 0 when it has ended, or left: the number may be reused soon */
+    siginfo_t ended; /* how the broker ended */
+    struct dying {
+        uint64_t begun;       /* the broker was killed then, or has closed its socket; 0: neither */
+        uint64_t hangs;       /* … and was first seen to hang; 0: it was not */
+        uint64_t look_due;    /* when it is looked at next */
+        uint64_t clean_until; /* after its end: so long its cleaner is waited for; 0: not */
+        pid_t cleaner;        /* 0: there is none */
+        int cleaner_fd;       /* a pidfd; -1: there is none */
+        bool crowded;         /* no other is started: it was logged */
+    } dying;
+    struct departed departed[KEEPER_DEPARTED_MAX];
     bool has_zombies;         /* keeper_reap() has something to do */
     size_t position;          /* in the store, while handing over */
     bool wait_for_turn;       /* … too many descriptors of this user are in flight */
@@ -103,6 +123,28 @@ void keeper_reap(struct keeper *keeper);
 void keeper_send(struct keeper *keeper, enum packet_type type, uint32_t value, const struct keeper_key *key);
 /* If it has not ended. `why` is logged, unless it is NULL. */
 void keeper_kill_broker(struct keeper *keeper, const char *why);
+
+/* dying.c: from the broker's death until the next one may start. */
+void keeper_dying_init(struct keeper *keeper);
+void keeper_dying_deinit(struct keeper *keeper);
+/* It was killed, or has closed its socket, so it will end. */
+void keeper_dying_begin(struct keeper *keeper);
+/* When the loop must call keeper_dying_run() again at the latest. */
+uint64_t keeper_dying_due(const struct keeper *keeper);
+/* Looks at it, and does not wait for its end if it hangs. */
+void keeper_dying_run(struct keeper *keeper);
+/* The broker's cleaner. */
+void keeper_note_cleaner(struct keeper *keeper, pid_t pid);
+/* The broker has ended (`pid` = 0), or is not waited for. */
+void keeper_dying_ended(struct keeper *keeper, pid_t pid, bool await_cleaner);
+/* Does the cleaner still have something to do before the next broker starts? */
+bool keeper_awaits_cleaner(const struct keeper *keeper);
+/* A child was reaped: was it a broker that is not waited for? */
+void keeper_departed_ended(struct keeper *keeper, pid_t pid);
+/* Once a tick. */
+void keeper_departed_tick(struct keeper *keeper);
+/* May another be started? If not, that was logged. */
+bool keeper_has_room_for_another(struct keeper *keeper);
 
 /* keeper.c: the loop. */
 void keeper_broker_is_ready(struct keeper *keeper);

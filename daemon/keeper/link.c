@@ -122,6 +122,14 @@ void keeper_drop_then(struct keeper_link *link, enum keeper_kind kind, uint64_t 
         list_append(&link->waiting, &drop->in_link);
 }
 
+void keeper_link_tell_cleaner(struct keeper_link *link, pid_t pid)
+{
+    const struct packet packet = {.type = PACKET_CLEANER, .value = (uint32_t)pid};
+
+    if (link)
+        (void)link_send_packet(link, &packet, NULL);
+}
+
 void keeper_link_send(struct keeper_link *link, enum packet_type type)
 {
     const struct packet packet = {.type = type};

@@ -76,5 +76,7 @@ int keeper_link_fd(const struct keeper_link *link);
 /* Handles a bounded number of packets. 0 or a negative errno. */
 int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_events *events, void *userdata);
 
+/* So that the keeper can rouse the cleaner of this broker (cleaner.h). */
+void keeper_link_tell_cleaner(struct keeper_link *link, pid_t pid);
 /* One of those without keys: READY, HEARTBEAT (once a second, else the broker is killed), RELOADED, UPGRADE, LEFT. */
 void keeper_link_send(struct keeper_link *link, enum packet_type type);

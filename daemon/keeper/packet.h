@@ -35,6 +35,7 @@ enum packet_type {
     /* To the keeper, last of all: the broker has shut down and changes nothing any more. The next one need not wait for
      * its process, whose workers may be inside the kernel for long. */
     PACKET_LEFT,
+    PACKET_CLEANER, /* to the keeper: the cleaner of this broker is the process `value`; see cleaner.h */
 };
 
 struct packet {

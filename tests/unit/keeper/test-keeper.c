@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -21,11 +22,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "keeper/cleaner.h"
 #include "keeper/fd_stash.h"
 #include "keeper/keeper.h"
 #include "keeper/link.h"
 #include "tests/support/child.h"
 #include "tests/support/fd.h"
+#include "tests/support/fuse.h"
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
 
@@ -45,6 +48,8 @@ enum order {
     ORDER_PING,
     ORDER_USURP, /* the keeper's own descriptors */
     ORDER_LEAK,  /* forks a child that keeps everything open; that one reports PONG */
+    ORDER_CLOSE, /* a file that nobody can close, of the server `value` */
+    ORDER_CLOSE_IN_THREAD,
 };
 
 /* ORDER_READY */
@@ -234,7 +239,31 @@ static void hold(struct fake *fake, uint64_t n)
     }
 }
 
-static void obey(struct fake *fake, const struct message *message)
+/* With a cleaner beside it. */
+static void *close_in_vain(void *message)
+{
+    const struct fuse fuse = {.server = {.pid = (pid_t)((const struct message *)message)->value}};
+    int fd = fuse_open(&fuse);
+
+    CHECK(fd >= 0);
+    close(fd);
+    return NULL;
+}
+
+static void hang_in_close(struct fake *fake, struct message *message)
+{
+    pid_t cleaner = cleaner_start(keeper_link_fd(fake->keeper), 0);
+    pthread_t thread;
+
+    CHECK(cleaner > 0);
+    keeper_link_tell_cleaner(fake->keeper, cleaner);
+    if (message->what == ORDER_CLOSE)
+        (void)close_in_vain(message);
+    else
+        CHECK(pthread_create(&thread, NULL, close_in_vain, message) == 0);
+}
+
+static void obey(struct fake *fake, struct message *message)
 {
     static struct keeper_drop drop = {.done = dropped};
 
@@ -280,6 +309,10 @@ static void obey(struct fake *fake, const struct message *message)
         report(fake, REPORT_PONG);
         for (;;)
             pause();
+    case ORDER_CLOSE:
+    case ORDER_CLOSE_IN_THREAD:
+        hang_in_close(fake, message);
+        break;
     }
 }
 
@@ -292,7 +325,7 @@ static int play_broker(char **argv)
         .orphaned = on_orphaned,
     };
     struct fake *fake = &fake_broker;
-    struct message message;
+    static struct message message;
     int socket;
 
     *fake = (struct fake){.argv = argv, .control = -1, .program = -1};
@@ -821,6 +854,60 @@ static void an_upgrade_of_what_could_not_read_the_ledger(void **state)
     stop_it();
 }
 
+/* ---- brokers that cannot end ------------------------------------------------------------------------------------- */
+
+static struct fuse unclosable = {.server = {.channel = -1}};
+
+static int no_longer_unclosable(void **state)
+{
+    (void)state;
+    fuse_stop(&unclosable);
+    return 0;
+}
+
+/* It is killed for its silence, and no descriptor of it is closed. */
+static void one_whose_first_thread_hangs_is_replaced(void **state)
+{
+    struct message first;
+    struct message next;
+
+    (void)state;
+    fuse_start(&unclosable);
+    first = serve(&impatient, 3);
+    order(ORDER_CLOSE, (uint64_t)unclosable.server.pid);
+    next = expect(REPORT_STARTED);
+    assert_int_not_equal(next.pid, first.pid);
+    assert_int_equal(next.n_buffers, 3);
+    assert_ok(kill(first.pid, 0));
+    order(ORDER_READY, 0);
+    fuse_stop(&unclosable);
+    assert_true(WAIT_UNTIL(kill(first.pid, 0) < 0));
+    stop_it();
+}
+
+static void so_many_may_hang_and_no_more(void **state)
+{
+    struct message now;
+
+    (void)state;
+    fuse_start(&unclosable);
+    now = serve(&plain, 0);
+    for (unsigned n = 1; n <= KEEPER_DEPARTED_MAX; n++) {
+        order(ORDER_CLOSE_IN_THREAD, (uint64_t)unclosable.server.pid);
+        assert_true(WAIT_UNTIL(fuse_flushes(&unclosable) == n));
+        assert_ok(kill(now.pid, SIGKILL));
+        if (n < KEEPER_DEPARTED_MAX)
+            now = expect(REPORT_STARTED);
+        order(ORDER_READY, 0);
+    }
+    /* longer than it takes to see that it hangs */
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    assert_true(stays_quiet(control));
+    fuse_stop(&unclosable);
+    (void)expect(REPORT_STARTED);
+    stop_it();
+}
+
 /* The broker goes on as the keeper, with a broker of its own; again and again. */
 static void a_keeper_that_is_killed(void **state)
 {
@@ -867,6 +954,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_upgrade_to_no_program),
         cmocka_unit_test(an_upgrade_with_mistakes_in_the_configuration),
         cmocka_unit_test(an_upgrade_of_what_could_not_read_the_ledger),
+        cmocka_unit_test_teardown(one_whose_first_thread_hangs_is_replaced, no_longer_unclosable),
+        cmocka_unit_test_teardown(so_many_may_hang_and_no_more, no_longer_unclosable),
         cmocka_unit_test(a_keeper_that_is_killed),
     };
 

@@ -130,7 +130,8 @@ struct account {
     struct accounts *accounts;
     struct account *parent; /* of a session's account: the user's */
     uid_t uid;
-    uint64_t refs; /* references and charges */
+    uint64_t refs;  /* references and charges */
+    uint32_t stuck; /* of a user's: buffers that are not given back, since somebody keeps the kernel waiting */
     struct tally tallies[ACCOUNT_SLOTS];
     /* of a user's */
     RB_ENTRY(account) by_uid;

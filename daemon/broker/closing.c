@@ -21,6 +21,7 @@ struct closing {
     struct broker *broker;
     struct buffer *buffer; /* stays as long as its exit is this */
     struct timer late;     /* somebody keeps the kernel waiting */
+    bool is_stuck;         /* … and is counted for that */
     uint64_t left;         /* bytes that may have pages: the first ones */
 };
 
@@ -102,15 +103,48 @@ static void closing_close_whole(struct closing *closing)
 /* How long others may count on memory that somebody still has open. */
 #define LATE_MS 1000
 
-/* Nobody waits for this memory any more (reclaim.h). It is charged until it is back. */
-static void closing_late(struct timer *timer)
+/* The account of the user who pays for it: it is charged until it is back. */
+static struct account *closing_payer(const struct closing *closing)
 {
-    struct closing *closing = container_of(timer, struct closing, late);
+    struct account *account = closing->buffer->charge.account;
+
+    return account->parent ? account->parent : account;
+}
+
+/* Nobody waits for this memory any more (reclaim.h). */
+static void closing_promise_nothing(struct closing *closing)
+{
     struct broker *broker = closing->broker;
 
     buffer_set_reclaiming(&broker->buffers, closing->buffer, false);
     waiters_wake(&broker->waiters);
     pressure_changed(broker);
+}
+
+static void closing_late(struct timer *timer)
+{
+    struct closing *closing = container_of(timer, struct closing, late);
+
+    closing->is_stuck = true;
+    closing_payer(closing)->stuck++;
+    closing_promise_nothing(closing);
+}
+
+/* It may hang. Whose memory hangs already, of theirs nobody waits for more. */
+static void closing_may_hang(struct closing *closing)
+{
+    if (closing_payer(closing)->stuck)
+        closing_promise_nothing(closing);
+    else
+        timer_arm(&closing->broker->timers, &closing->late, deadline_after_ms(LATE_MS));
+}
+
+static void closing_hangs_no_more(struct closing *closing)
+{
+    timer_disarm(&closing->broker->timers, &closing->late);
+    if (closing->is_stuck)
+        closing_payer(closing)->stuck--;
+    closing->is_stuck = false;
 }
 
 static void closing_slice_done(struct job *done);
@@ -134,7 +168,7 @@ static void closing_empty_slice(struct closing *closing)
     job->task = closing_others_have(closing->buffer) ? MEMORY_DISCARD : MEMORY_EMPTY;
     job->job.done = closing_slice_done;
     if (job->task == MEMORY_DISCARD)
-        timer_arm(&closing->broker->timers, &closing->late, deadline_after_ms(LATE_MS));
+        closing_may_hang(closing);
     memory_job_submit(&closing->broker->jobs, job);
 }
 
@@ -155,7 +189,7 @@ static void closing_slice_done(struct job *done)
     struct closing *closing = container_of(done, struct closing, job.job);
     struct memory_job *job = &closing->job;
 
-    timer_disarm(&closing->broker->timers, &closing->late);
+    closing_hangs_no_more(closing);
     if (job->status) {
         closing_close_whole(closing); /* published */
         return;

@@ -22,6 +22,8 @@
 #define TIGHT "[pool tight]\nnodes = 0\ncapacity = 64M\n"
 #define ALL   (64 * MIB)
 #define SMALL (64 * KIB)
+/* More than may be emptied at a time for one user. */
+#define HELD 3
 
 static int try_alloc(struct memclient *ctx, uint64_t size, struct memclient_buffer **buf)
 {
@@ -123,34 +125,41 @@ static int find_memory(off_t size)
 }
 
 /* The library says that nobody else has it, and knows nothing of what its process does with the descriptor. */
-static void hold_a_cached_buffer(int channel, void *context)
+static void hold_cached_buffers(int channel, void *context)
 {
-    struct memclient_buffer *buf;
+    static struct memclient_buffer *bufs[HELD];
+    struct stall stalls[HELD];
     struct memclient *ctx;
-    struct stall stall;
+    int fds[HELD];
     void *p;
-    int fd;
 
-    stall_prepare(&stall);
+    for (unsigned i = 0; i < HELD; i++)
+        stall_prepare(&stalls[i]);
     become(UID_STRANGER);
     ctx = broker_connect_in_child(context);
-    CHECK_DONE(try_alloc(ctx, SMALL, &buf));
-    CHECK_DONE(memclient_map(buf, NULL, &p));
-    fd = find_memory(SMALL);
-    CHECK_DONE(memclient_cache_put(buf));
-    stall_begin(&stall, fd, 0);
+    for (unsigned i = 0; i < HELD; i++) {
+        uint64_t size = SMALL + i * page_size();
+
+        CHECK_DONE(try_alloc(ctx, size, &bufs[i]));
+        CHECK_DONE(memclient_map(bufs[i], NULL, &p));
+        fds[i] = find_memory((off_t)size);
+        CHECK_DONE(memclient_cache_put(bufs[i]));
+        stall_begin(&stalls[i], fds[i], 0);
+    }
     tell(channel);
     hear(channel);
-    CHECK(memclient_cache_is_lost(buf) == 1);
-    stall_end(&stall);
-    CHECK(close(fd) == 0);
+    for (unsigned i = 0; i < HELD; i++) {
+        CHECK(memclient_cache_is_lost(bufs[i]) == 1);
+        stall_end(&stalls[i]);
+        CHECK(close(fds[i]) == 0);
+    }
     tell(channel);
     hear(channel);
     memclient_close(ctx);
 }
 
-/* The broker takes it from the cache and empties it, which nobody waits for: not the loop, nor who needs the room. */
-static void a_held_buffer_stops_nobody(void **state)
+/* The broker takes them from the cache and empties them. Nobody waits for that: neither the loop nor who needs room. */
+static void held_buffers_stop_nobody(void **state)
 {
     struct memclient_buffer *most, *more = NULL;
     struct broker_process *broker;
@@ -162,16 +171,17 @@ static void a_held_buffer_stops_nobody(void **state)
     broker = broker_for_test(TIGHT);
     ctx = broker_connect(broker);
     pid = broker_child(broker);
-    child_start(&child, hold_a_cached_buffer, broker->socket);
+    child_start(&child, hold_cached_buffers, broker->socket);
     child_hear(&child);
-    assert_done(try_alloc(ctx, ALL - SMALL, &most));
-    assert_refused(try_alloc(ctx, SMALL, &more), ENOMEM);
+    assert_done(try_alloc(ctx, ALL - HELD * (SMALL + HELD * page_size()), &most));
+    assert_refused(try_alloc(ctx, HELD * SMALL, &more), ENOMEM);
+    assert_refused(try_alloc(ctx, HELD * SMALL, &more), ENOMEM);
     assert_done(memclient_ping(ctx));
     assert_int_equal(broker_child(broker), pid);
     broker_check(broker);
     child_tell(&child);
     child_hear(&child);
-    assert_true(WAIT_UNTIL(try_alloc(ctx, SMALL - page_size(), &more) == 0));
+    assert_true(WAIT_UNTIL(try_alloc(ctx, HELD * SMALL, &more) == 0));
     child_tell(&child);
     child_finish(&child);
     memclient_buffer_unref(more);
@@ -184,7 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(a_held_log_stops_nobody),
-        at_broker(a_held_buffer_stops_nobody),
+        at_broker(held_buffers_stop_nobody),
     };
 
     return test_run(tests, NULL, NULL);

@@ -162,6 +162,8 @@ void settings_accounts(struct app *app, struct account_limits *ret_before);
 void settings_net(const struct app *app, struct net_limits *ret);
 /* A private broker serves its own user, whoever that is. */
 bool settings_refuse_overflow_uid(const struct app *app);
+/* The connections of a user who may have so many sessions. */
+unsigned settings_connections(const struct app *app, uint64_t sessions);
 /* The descriptors of buffers are below this number. */
 unsigned settings_buffer_fds(const struct app *app);
 /* *ret_pools is to be freed by the caller; `ret` borrows it. 0 or -ENOMEM. */

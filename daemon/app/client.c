@@ -20,13 +20,18 @@ struct client {
 
 /* ---- net → rpc --------------------------------------------------------------------------------------------------- */
 
-static unsigned share_of_peer(void *userdata, const struct peer *peer)
+static struct net_share share_of_peer(void *userdata, const struct peer *peer)
 {
     const struct app *app = userdata;
     const struct account_policy *policy =
         account_policy_find(&app->limits, peer->uid, peer->gid, peer->groups, peer->n_groups);
+    uint64_t sessions = policy ? policy->user[ACCOUNT_SESSIONS] : ACCOUNT_DEFAULT;
 
-    return account_policy_share(&app->limits, peer->uid, policy);
+    return (struct net_share){
+        .percent = account_policy_share(&app->limits, peer->uid, policy),
+        .connections = settings_connections(
+            app, sessions != ACCOUNT_DEFAULT ? sessions : app->config->uid_limits[CONFIG_LIMIT_SESSIONS]),
+    };
 }
 
 static bool on_opened(void *userdata, struct connection *connection)

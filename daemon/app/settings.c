@@ -108,6 +108,12 @@ unsigned settings_buffer_fds(const struct app *app)
     return at_most(app->nofile > 2 * NOFILE_RESERVE ? app->nofile - NOFILE_NOT_FOR_BUFFERS : app->nofile, UINT32_MAX);
 }
 
+unsigned settings_connections(const struct app *app, uint64_t sessions)
+{
+    /* a few more than sessions, so that HELLO tells a client that it is one too many */
+    return at_most(sessions > UINT32_MAX ? UINT32_MAX : sessions + CONNECTIONS_CROWDED, app->nofile / 2);
+}
+
 void settings_net(const struct app *app, struct net_limits *ret)
 {
     const struct config *config = app->config;
@@ -120,10 +126,7 @@ void settings_net(const struct app *app, struct net_limits *ret)
 
     *ret = (struct net_limits){
         .connections = at_most(config->connections, app->nofile / 2),
-        /* a few more than sessions, so that HELLO tells a client that it is one too many */
-        .connections_uid = at_most(
-            uid[CONFIG_LIMIT_SESSIONS] > UINT32_MAX ? UINT32_MAX : uid[CONFIG_LIMIT_SESSIONS] + CONNECTIONS_CROWDED,
-            app->nofile / 2),
+        .connections_uid = settings_connections(app, uid[CONFIG_LIMIT_SESSIONS]),
         .crowded = CONNECTIONS_CROWDED,
         .administrators = CONNECTIONS_ADMINISTRATORS,
         .administrator = geteuid(),

@@ -20,6 +20,7 @@ struct net_user {
     struct closer *closer;                  /* of what it sent */
     unsigned share;                         /* of what all users share, in percent */
     char why_crowded[PROBLEM_SENTENCE_MAX]; /* of its last connection beyond that */
+    unsigned connections_most;
     unsigned connections;
     unsigned fds_in_flight;
     size_t queued;

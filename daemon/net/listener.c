@@ -80,9 +80,14 @@ static struct net_user *listener_user(const struct listener *listener, const str
 {
     struct net *net = listener->net;
     struct net_user *user = net_user_get(net, peer->uid);
+    struct net_share share = {.percent = SHARE_ALL, .connections = net->limits.connections_uid};
 
-    if (user)
-        user->share = net->handler->share ? net->handler->share(net->userdata, peer) : SHARE_ALL;
+    if (net->handler->share)
+        share = net->handler->share(net->userdata, peer);
+    if (user) {
+        user->share = share.percent;
+        user->connections_most = share.connections;
+    }
     return user;
 }
 
@@ -129,7 +134,7 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
         problem_set(&why, "hardly any descriptor is left (LimitNOFILE=)");
     else if (!(user = listener_user(listener, peer)))
         problem_set(&why, "no memory");
-    else if (user->connections >= net->limits.connections_uid + extra)
+    else if (user->connections >= user->connections_most + (uint64_t)extra)
         problem_set(&why, "its user has %u connections, and uid_sessions in [limits] allows no more",
                     user->connections);
     else if (user->connections >= connections_of(net, user) + net->limits.crowded + extra)

@@ -50,10 +50,15 @@ struct net_limits {
     uint64_t stall_ms;          /* how long a reply may wait for a client that does not read */
 };
 
+struct net_share {
+    unsigned percent;     /* of what the others leave */
+    unsigned connections; /* instead of net_limits.connections_uid */
+};
+
 /* Who gets the packets. `userdata` is that of net_new(). */
 struct net_handler {
-    /* The share of a user in what all users share, in percent of what the others leave. NULL: everybody has all. */
-    unsigned (*share)(void *userdata, const struct peer *peer);
+    /* What a user may have of what all users share. NULL: everybody has all that the limits say. */
+    struct net_share (*share)(void *userdata, const struct peer *peer);
     /* A client has connected; set its `userdata`. False = no room for it. */
     bool (*opened)(void *userdata, struct connection *connection);
     /* A sound packet. The handler owns what it steals from `fds`. 0, or a negative errno that ends the broker. */

@@ -37,7 +37,7 @@
  *     -ETIMEDOUT     the call's deadline passed. What a late answer grants is released
  *     -EMFILE        this process has no room for a descriptor that the call needs. What was done is undone
  *     -ESTALE        the handle's session has ended, or is the parent's, and its buffer could not be opened again
- *     -EDQUOT        a limit of this user or session is reached
+ *     -EDQUOT        a limit of this user or session is reached, or the user's share: memoryd.conf(5), SHARES
  *     -ESHUTDOWN     the context was closed, or the broker is stopping
  * unless its comment says that it makes no call, that is, no request to the broker.
  *

@@ -372,6 +372,22 @@ static void a_group_has_a_share_for_each_member(void **state)
     broker_finish(broker);
 }
 
+/* More or less than others, also where connections are counted. */
+static void a_user_has_limits_of_its_own(void **state)
+{
+    static const struct thing thing = {.what = "sessions",
+                                       .config = "[limits]\nuid_sessions = 4\n[user 61003]\nsessions = 40\n",
+                                       .take = take_session};
+    struct taker first = {.leaves = true}, second = {.leaves = true};
+    struct broker_process *broker;
+
+    test_needs_root();
+    broker = broker_with(&thing, "");
+    assert_int_equal(taker_start(&first, broker, &thing, UID_GREEDY), 40);
+    assert_int_equal(taker_start(&second, broker, &thing, UID_LATE), 4);
+    broker_finish(broker);
+}
+
 /* Neither a restart nor a smaller share takes anything away, and neither gives anybody more. */
 static void I7_shares_outlive_the_broker(void **state)
 {
@@ -500,13 +516,21 @@ static void I7_who_may_not_have_it_keeps_nobody_waiting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(I7_names_that_stay_leave_others_their_share),  at_broker(I7_all_pools_of_a_node_are_one_share),
-        at_broker(I7_detached_memory_leaves_others_their_share), at_broker(I7_buffers_leave_others_their_share),
-        at_broker(I7_tokens_leave_others_their_share),           at_broker(I7_names_leave_others_their_share),
-        at_broker(I7_reservations_leave_others_their_share),     at_broker(I7_holds_leave_others_their_share),
-        at_broker(I7_addresses_leave_others_their_share),        at_broker(I7_sessions_leave_others_their_share),
-        at_broker(a_group_has_a_share_for_each_member),          at_broker(I7_shares_outlive_the_broker),
-        at_broker(I7_connections_leave_others_their_share),      at_broker(I7_who_may_not_have_it_keeps_nobody_waiting),
+        at_broker(I7_names_that_stay_leave_others_their_share),
+        at_broker(I7_all_pools_of_a_node_are_one_share),
+        at_broker(I7_detached_memory_leaves_others_their_share),
+        at_broker(I7_buffers_leave_others_their_share),
+        at_broker(I7_tokens_leave_others_their_share),
+        at_broker(I7_names_leave_others_their_share),
+        at_broker(I7_reservations_leave_others_their_share),
+        at_broker(I7_holds_leave_others_their_share),
+        at_broker(I7_addresses_leave_others_their_share),
+        at_broker(I7_sessions_leave_others_their_share),
+        at_broker(a_group_has_a_share_for_each_member),
+        at_broker(a_user_has_limits_of_its_own),
+        at_broker(I7_shares_outlive_the_broker),
+        at_broker(I7_connections_leave_others_their_share),
+        at_broker(I7_who_may_not_have_it_keeps_nobody_waiting),
     };
 
     return test_run(tests, NULL, NULL);

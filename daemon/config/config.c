@@ -22,6 +22,7 @@
 #include "base/align.h"
 #include "base/checked.h"
 #include "base/cleanup.h"
+#include "base/printable.h"
 #include "config/keys.h"
 #include "config/value.h"
 
@@ -33,6 +34,8 @@
 #define FILE_BYTES_MAX (1u << 20)
 #define POOLS_MAX      256
 #define USERS_MAX      4096
+/* So many are worth a line each. */
+#define MISTAKES_MAX 100
 
 struct reader {
     struct config *config;
@@ -55,15 +58,20 @@ __attribute__((format(printf, 3, 4))) static void mistake_at(struct reader *read
     char sentence[1024];
     va_list arguments;
 
+    if (reader->mistakes > MISTAKES_MAX)
+        return;
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    if (line)
+    if (reader->mistakes == MISTAKES_MAX)
+        (void)snprintf(sentence, sizeof(sentence), "%.400s:%u: further mistakes, which are not listed",
+                       reader->config->path, line);
+    else if (line)
         (void)snprintf(sentence, sizeof(sentence), "%.400s:%u: %s", reader->config->path, line, what);
     else
         (void)snprintf(sentence, sizeof(sentence), "%.400s: %s", reader->config->path, what);
     reader->mistakes++;
-    reader->complain(reader->userdata, sentence);
+    reader->complain(reader->userdata, printable_escape(sentence, sizeof(sentence)));
 }
 
 /* ---- sections ---------------------------------------------------------------------------------------------------- */
@@ -298,7 +306,7 @@ static char *next_line(char *buffer, int size, void *userdata)
 {
     struct reader *reader = userdata;
 
-    while (!reader->error) {
+    while (!reader->error && reader->mistakes <= MISTAKES_MAX) {
         char whole[4096];
         char *line;
 
@@ -401,11 +409,17 @@ static struct config *config_defaults(void)
 
 static int read_text(struct reader *reader)
 {
-    _cleanup_fclose_ FILE *text = fmemopen(reader->config->text, reader->config->text_size, "r");
+    const struct config *config = reader->config;
+    _cleanup_fclose_ FILE *text = fmemopen(config->text, config->text_size, "r");
     int r;
 
     if (!text)
         return -ENOMEM;
+    /* it would hide the rest of its line */
+    if (config->text_size && memchr(config->text, 0, config->text_size)) {
+        mistake_at(reader, 0, "there is a NUL byte in it, so it is no text");
+        return CONFIG_E_MISTAKES;
+    }
     reader->text = text;
     r = ini_parse_stream(next_line, reader, on_value, reader);
     if (reader->error)
@@ -429,6 +443,12 @@ static int read_file(struct reader *reader)
     }
     if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX) {
         mistake_at(reader, 0, "not a file of at most 1M");
+        return CONFIG_E_UNREADABLE;
+    }
+    /* it says who may have what, and the broker may be root's */
+    if ((st.st_uid && st.st_uid != geteuid()) || st.st_mode & S_IWOTH) {
+        mistake_at(reader, 0, "can be written by others than root and uid %u; let it be theirs (chown, chmod o-w)",
+                   (unsigned)geteuid());
         return CONFIG_E_UNREADABLE;
     }
     config->text = malloc(FILE_BYTES_MAX);

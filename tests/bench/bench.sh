@@ -38,8 +38,9 @@ set_huge_pages() {
 }
 
 begin() {
-    printf '#!/bin/sh\nexec %q "$@" --config %q\n' "$builddir/daemon/memoryd" "$srcdir/tests/bench/memoryd.conf" \
-        >"$dir/memoryd"
+    # the source may be another user's
+    cat "$srcdir/tests/bench/memoryd.conf" >"$dir/config"
+    printf '#!/bin/sh\nexec %q "$@" --config %q\n' "$builddir/daemon/memoryd" "$dir/config" >"$dir/memoryd"
     chmod +x "$dir/memoryd"
     begin_broker "$dir/memoryd"
 }

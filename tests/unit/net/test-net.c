@@ -46,7 +46,7 @@ static struct {
     unsigned openings;  /* that were tried */
     size_t reply_size;
     bool establish;
-    unsigned share; /* of each user; 0 = all */
+    unsigned share; /* of each user, in percent; 0 = all */
     struct connection *last;
 } seen;
 
@@ -108,9 +108,9 @@ static int on_closed(void *userdata, struct connection *connection)
     return 0;
 }
 
-static unsigned on_share(void *userdata, const struct peer *peer)
+static struct net_share on_share(void *userdata, const struct peer *peer)
 {
-    return seen.share ? seen.share : SHARE_ALL;
+    return (struct net_share){.percent = seen.share ? seen.share : SHARE_ALL, .connections = net->limits.connections_uid};
 }
 
 static const struct net_handler handler = {.opened = on_opened,

@@ -76,6 +76,13 @@ static off_t pages_of(int fd)
     return (off_t)st.st_blocks * 512;
 }
 
+/* valgrind makes no process that shares descriptors. */
+static void need_shared_descriptors(void)
+{
+    if (test_under_valgrind())
+        test_skip("valgrind knows no such fork");
+}
+
 static void it_takes_what_is_unfinished_and_tells_the_others(void **state)
 {
     const char *folder = getenv("TMPDIR");
@@ -88,6 +95,7 @@ static void it_takes_what_is_unfinished_and_tells_the_others(void **state)
     char byte;
 
     (void)state;
+    need_shared_descriptors();
     assert_ok(client);
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.link));
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.shared));
@@ -145,6 +153,7 @@ static void who_lives_on_ends_it(void **state)
     struct child broker;
 
     (void)state;
+    need_shared_descriptors();
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.link));
     child_start(&broker, outlive_it, &sockets);
     child_hear(&broker);

@@ -858,6 +858,13 @@ static void an_upgrade_of_what_could_not_read_the_ledger(void **state)
 
 static struct fuse unclosable = {.server = {.channel = -1}};
 
+static void begin_unclosable(void)
+{
+    if (test_under_valgrind())
+        test_skip("valgrind makes no process that shares descriptors");
+    fuse_start(&unclosable);
+}
+
 static int no_longer_unclosable(void **state)
 {
     (void)state;
@@ -872,7 +879,7 @@ static void one_whose_first_thread_hangs_is_replaced(void **state)
     struct message next;
 
     (void)state;
-    fuse_start(&unclosable);
+    begin_unclosable();
     first = serve(&impatient, 3);
     order(ORDER_CLOSE, (uint64_t)unclosable.server.pid);
     next = expect(REPORT_STARTED);
@@ -890,7 +897,7 @@ static void so_many_may_hang_and_no_more(void **state)
     struct message now;
 
     (void)state;
-    fuse_start(&unclosable);
+    begin_unclosable();
     now = serve(&plain, 0);
     for (unsigned n = 1; n <= KEEPER_DEPARTED_MAX; n++) {
         order(ORDER_CLOSE_IN_THREAD, (uint64_t)unclosable.server.pid);

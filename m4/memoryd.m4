@@ -137,6 +137,24 @@ AC_DEFUN([MEMORYD_OPTION_OPENCL], [
     AM_CONDITIONAL([OPENCL], [test "$with_opencl" = yes])
 ])
 
+# The filters of daemon/sandbox are compiled by a program that runs during the build. Sanitizers make calls of their own.
+AC_DEFUN([MEMORYD_OPTION_SECCOMP], [
+    AC_ARG_WITH([seccomp],
+        [AS_HELP_STRING([--with-seccomp=yes|no|auto],
+            [a sandbox for the daemon, compiled by libseccomp; not with sanitizers, nor cross-compiled])],
+        [], [with_seccomp=auto])
+    memoryd_seccomp=no
+    AS_IF([test "$with_seccomp" != no], [
+        PKG_CHECK_MODULES([LIBSECCOMP], [libseccomp >= 2.5], [memoryd_seccomp=yes], [memoryd_seccomp=no])
+        AS_IF([test "$cross_compiling:$enable_sanitizers:$enable_fuzzing" != no:no:no], [memoryd_seccomp=no])])
+    AS_CASE([$with_seccomp:$memoryd_seccomp],
+        [yes:no], [AC_MSG_ERROR([--with-seccomp needs libseccomp 2.5 (libseccomp-dev), and a build for this machine without sanitizers])])
+    with_seccomp=$memoryd_seccomp
+    AC_DEFINE_UNQUOTED([SANDBOX], [`test "$with_seccomp" = yes && echo 1 || echo 0`],
+                       [1 if the daemon has filters of its system calls])
+    AM_CONDITIONAL([SANDBOX], [test "$with_seccomp" = yes])
+])
+
 AC_DEFUN([MEMORYD_OPTION_WERROR], [
     AC_ARG_ENABLE([werror],
         [AS_HELP_STRING([--enable-werror], [treat compiler warnings as errors, as CI does])],

@@ -17,6 +17,7 @@
 #include "keeper/cleaner.h"
 #include "log/log.h"
 #include "net/connection.h"
+#include "sandbox/sandbox.h"
 #include "sys/sys.h"
 
 static int build_broker(struct app *app)
@@ -196,6 +197,16 @@ static int join_keeper(struct app *app)
     return r ? EXIT_FAILED : EXIT_OK;
 }
 
+/* Before threads start, which inherit it, and before anything is read that a client sent. Without a store of
+ * descriptors this process becomes the keeper if that dies. */
+static void app_enter_sandbox(const struct app *app)
+{
+    int r = sandbox_enter(app->inherited.fd_stash[0] >= 0 ? SANDBOX_BROKER : SANDBOX_LONE_BROKER);
+
+    if (r)
+        log_warning("the broker serves without a sandbox of its own: %s", strerror(-r));
+}
+
 int app_serve(const struct app_options *options)
 {
     /* static, and never taken apart, not even when the start fails: what it holds is not its own */
@@ -214,6 +225,7 @@ int app_serve(const struct app_options *options)
         return status;
     path = place_of(app.inherited.listener);
     app.private = place_is_private(options, path);
+    app_enter_sandbox(&app);
     status = app_build(&app);
     if (status)
         return status;

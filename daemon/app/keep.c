@@ -20,6 +20,7 @@
 #include "keeper/keeper.h"
 #include "keeper/service.h"
 #include "log/log.h"
+#include "sandbox/sandbox.h"
 
 struct keep {
     const struct app_options *options;
@@ -167,6 +168,15 @@ static int find_place(struct keep *keep)
     return status || keep->keeper.over ? status : ensure_fd_stash(store);
 }
 
+/* The keeper holds what all users have. */
+static void keep_hide(struct keep *keep)
+{
+    _cleanup_free_ char *path = place_of(store_get(&keep->keeper.store, KEEPER_KEY(KEEPER_LISTENER, 0)));
+
+    if (!place_is_private(keep->options, path))
+        sandbox_hide();
+}
+
 static void on_served(void *userdata)
 {
     struct keep *keep = userdata;
@@ -183,12 +193,17 @@ int app_keep(const struct app_options *options)
 
     if (options->autostart)
         place_shed_inheritance();
+    r = sandbox_enter(SANDBOX_KEEPER);
+    if (r)
+        log_warning("the keeper has no sandbox: %s", strerror(-r));
     r = keeper_init(&keep.keeper, settings_raise_nofile(), options->argv);
     keep.keeper.served = on_served;
     keep.keeper.userdata = &keep;
     status = r ? keep_failed("cannot set up the keeper", r) : find_place(&keep);
     if (keep.keeper.inherited)
         log_notice("%zu descriptors of an earlier run were taken over", keep.keeper.store.n);
+    if (!status)
+        keep_hide(&keep);
     if (!status && !keep.keeper.over)
         status = keeper_run(&keep.keeper);
     /* the next keeper needs the files of socket and lock */

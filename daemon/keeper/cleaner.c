@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "sandbox/sandbox.h"
 #include "sys/death.h"
 #include "sys/schedule.h"
 #include "sys/sys.h"
@@ -128,6 +129,7 @@ static _Noreturn void cleaner_main(pid_t broker, int link)
     (void)prctl(PR_SET_NAME, "memoryd-cleaner");
     (void)sys_schedule_self(&prompt);
     (void)prctl(PR_SET_PDEATHSIG, CLEANER_SIGNAL);
+    (void)sandbox_enter(SANDBOX_BROKER);
     (void)sigemptyset(&wake);
     (void)sigaddset(&wake, CLEANER_SIGNAL);
     /* anybody may send it the signal; it believes the kernel */

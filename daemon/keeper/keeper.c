@@ -130,6 +130,9 @@ static void keeper_log_end(const siginfo_t *info, bool served)
     else
         log_error("broker %d ended%s by signal %d (%s)", info->si_pid, when, info->si_status,
                   strsignal(info->si_status));
+    if (info->si_code != CLD_EXITED && info->si_status == SIGSYS)
+        log_error("it made a system call that its sandbox forbids, which may be an attack; the kernel's log says which "
+                  "(journalctl -k --grep SECCOMP; ausyscall names the number)");
 }
 
 /* Does the keeper end with this broker, which was not told to stop? Otherwise the next one is started. */

@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "log/log.h"
+#include "sandbox/sandbox.h"
 #include "sys/schedule.h"
 #include "work/lanes.h"
 
@@ -119,6 +120,7 @@ static void *run_worker(void *argument)
 
     schedule.slice = IDLE_SLICE_NS;
     (void)sys_schedule_self(&schedule);
+    (void)sandbox_enter(SANDBOX_WORKER);
     for (;;) {
         while (sem_wait(&worker->wake) < 0)
             ;

@@ -19,7 +19,8 @@ my @confined = (
     [qr{^ini\.h$}, qw(daemon/config)],
     # uthash ends the process where there is no memory; base/hash.h does not
     [qr{^uthash\.h$}, qw(include/base/hash.h)],
-    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sys daemon/net daemon/app daemon/keeper client/rpc)],
+    [qr{^seccomp\.h$}, qw(daemon/sandbox/make-filters.c)],
+    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sandbox/make-filters.c daemon/sys daemon/net daemon/app daemon/keeper client/rpc)],
 );
 
 my %uses;

@@ -47,7 +47,8 @@ vm_exports() { vm_settings+=("export '$1'"); }
 vm_runs_everywhere() {
     local test
     for test in kernel/test-{addresses,ending,handover,identity,ledger,listening,rights,signals,sockets} \
-        unit/sys/test-peer unit/mem/test-{commit,handle,nodes,migrate} \
+        unit/sys/test-peer unit/sandbox/test-sandbox unit/mem/test-{commit,handle,nodes,migrate} \
+        integration/hostile/test-{pool-allow,sandbox} \
         integration/test-{commit,rights,ending,death,identity,sums,pages,placement,move}; do
         vm_runs "tests/$test"
     done

@@ -82,6 +82,7 @@ struct app {
     struct account_limits limits; /* in force; it has its policies */
 
     struct event_base *base;
+    bool busy;        /* users have more to do */
     struct spin spin; /* before the loop sleeps */
     struct topology topology;
     struct pools *pools;

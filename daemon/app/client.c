@@ -164,13 +164,15 @@ static void host_connection_info(void *userdata, void *connection, uint32_t *fds
 struct process_watch {
     struct app *app;
     uint64_t session;
+    uid_t uid;
     struct event event;
+    struct net_task task;
     UT_hash_handle hh;
 };
 
-static void on_exited(evutil_socket_t fd, short events, void *userdata)
+static void process_exited(struct net_task *task)
 {
-    struct process_watch *watch = userdata;
+    struct process_watch *watch = container_of(task, struct process_watch, task);
     struct app *app = watch->app;
     int r;
 
@@ -180,7 +182,15 @@ static void on_exited(evutil_socket_t fd, short events, void *userdata)
         app_fail(app, r);
 }
 
-static int host_watch_process(void *userdata, uint64_t session, int pidfd)
+/* One process may have thousands of sessions. */
+static void on_exited(evutil_socket_t fd, short events, void *userdata)
+{
+    struct process_watch *watch = userdata;
+
+    net_task_submit(&watch->task, watch->app->net, watch->uid);
+}
+
+static int host_watch_process(void *userdata, uint64_t session, uid_t uid, int pidfd)
 {
     struct app *app = userdata;
     struct process_watch *watch = calloc(1, sizeof(*watch));
@@ -189,6 +199,8 @@ static int host_watch_process(void *userdata, uint64_t session, int pidfd)
         return -ENOMEM;
     watch->app = app;
     watch->session = session;
+    watch->uid = uid;
+    watch->task.run = process_exited;
     /* once is enough: a process dies once */
     if (event_assign(&watch->event, app->base, pidfd, EV_READ, on_exited, watch) < 0 ||
         event_add(&watch->event, NULL) < 0) {
@@ -214,6 +226,7 @@ static void host_unwatch_process(void *userdata, uint64_t session)
         return;
     HASH_DEL(app->processes, watch);
     (void)event_del(&watch->event);
+    net_task_cancel(&watch->task);
     free(watch);
 }
 

@@ -267,10 +267,18 @@ int loop_watch_broker(struct app *app)
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
+/*
+ * First whatever there is news of, which is little for each: most of it only notes what is to be done. Then that is
+ * done for a moment, for each user in turn. While more is left, the loop does not sleep.
+ */
 static bool loop_turn(struct app *app, int how)
 {
+    if (app->busy)
+        how = EVLOOP_NONBLOCK;
     if (event_base_loop(app->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY | how) < 0)
         app_fail(app, -EIO);
+    if (!event_base_got_break(app->base))
+        app->busy = net_turn(app->net);
     return !app->error && !event_base_got_break(app->base);
 }
 

@@ -43,9 +43,9 @@ struct broker_host {
     /* The session has ended or was resumed by another connection: forget it, flush what is queued and close. The
      * broker does not use the connection again. An operation may call this before its own reply is sent. */
     void (*disconnect)(void *userdata, void *connection);
-    /* Call broker_session_exited(session) when this pidfd becomes readable. The broker owns the descriptor, and calls
-     * unwatch_process() before it closes it. Returns 0 or a negative errno. */
-    int (*watch_process)(void *userdata, uint64_t session, int pidfd);
+    /* Call broker_session_exited(session) when this pidfd of a user's process becomes readable. The broker owns the
+     * descriptor, and calls unwatch_process() before it closes it. Returns 0 or a negative errno. */
+    int (*watch_process)(void *userdata, uint64_t session, uid_t uid, int pidfd);
     void (*unwatch_process)(void *userdata, uint64_t session);
     /* The next broker_tick() is due in this many milliseconds (0 = as soon as other work allows). */
     void (*schedule)(void *userdata, uint64_t in_ms);

@@ -114,7 +114,7 @@ static int session_watch_process(struct op *op, struct session *session)
 {
     struct broker *broker = op->broker;
     uint64_t id = session->record->head.id;
-    int r = broker->host.watch_process(broker->host.userdata, id, session->peer.pidfd);
+    int r = broker->host.watch_process(broker->host.userdata, id, session->record->uid, session->peer.pidfd);
 
     if (r)
         return refuse(&op->problem, STATUS_NO_DESCRIPTORS,
@@ -233,7 +233,7 @@ int session_restore(struct broker *broker, struct session *session)
         session_end(broker, session);
         return 0;
     }
-    r = broker->host.watch_process(broker->host.userdata, client->id, session->peer.pidfd);
+    r = broker->host.watch_process(broker->host.userdata, client->id, record->uid, session->peer.pidfd);
     if (r)
         return fatal(r);
     if (record->subscribed)

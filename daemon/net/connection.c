@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The life of a connection: the listener opens it, it is read here and written in outbox.c, connection_close() marks
- * it, and net.c frees it.
+ * The life of a connection: the listener opens it; in turns of its user it is identified, read here and written in
+ * outbox.c; connection_close() marks it, and a last turn frees it.
  */
 
 #include "net/internal.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,32 +21,24 @@ void connection_arm_deadline(struct connection *connection, uint64_t ms)
     (void)event_add(&connection->deadline_event, &tv);
 }
 
-void connection_update_reading(struct connection *connection)
+void connection_schedule(struct connection *connection)
 {
-    bool want = !connection->closing && !connection->finishing && connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&
-                connection->queued <= connection->net->limits.queued_bytes;
-
-    if (want == connection->reading)
-        return;
-    if (want ? event_add(&connection->read_event, NULL) : event_del(&connection->read_event)) {
-        connection_close(connection, LOG_LEVEL_WARNING, "disconnected: the loop cannot watch it");
-        return;
-    }
-    connection->reading = want;
+    if (connection->closing || !connection->identified || connection->writable || connection->overdue ||
+        (connection->readable && connection->reading))
+        fair_queue_add(&connection->net->queue, &connection->user->flow, &connection->task);
 }
 
-/* What receiving found. */
-enum found {
-    FOUND_NOTHING, /* now, or ever again */
-    FOUND_ONE,
-    FOUND_ONE_OF_SEVERAL,
-};
+void connection_update_reading(struct connection *connection)
+{
+    connection->reading = !connection->closing && !connection->finishing &&
+                          connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&
+                          connection->queued <= connection->net->limits.queued_bytes;
+    connection_schedule(connection);
+}
 
-/* How many replies a client usually lacks when it sends a request: it does not wait for that to a release. */
-#define REPLIES_LACKING_USUALLY 1
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* A client that had all its replies when it sent this request probably waits for the next one. */
-static enum found handle_packet(struct connection *connection, size_t size, struct fdset *fds)
+static void handle_packet(struct connection *connection, size_t size, struct fdset *fds)
 {
     struct net *net = connection->net;
     struct frame_header header;
@@ -55,7 +48,7 @@ static enum found handle_packet(struct connection *connection, size_t size, stru
     if (sockio_has_socket(fds)) {
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: it sent a socket as a descriptor, and no method wants one");
-        return FOUND_NOTHING;
+        return;
     }
     r = frame_decode(net->buffer, size, fdset_count(fds), FRAME_FROM_CLIENT, &header, &payload);
     if (r) {
@@ -64,18 +57,17 @@ static enum found handle_packet(struct connection *connection, size_t size, stru
             log_client(LOG_LEVEL_WARNING, connection->who, "disconnected: %s", frame_error_text(r));
             connection_finish(connection);
         }
-        return FOUND_NOTHING;
+        return;
     }
     connection->unanswered++;
     net->n_packets++;
     r = net->handler->packet(net->userdata, connection, &header, payload, fds);
     if (r < 0)
         net_fail(net, r);
-    return header.sequence - header.acknowledged > 1 + REPLIES_LACKING_USUALLY ? FOUND_ONE_OF_SEVERAL : FOUND_ONE;
 }
 
 /* Receives one packet and hands it up. */
-static enum found read_one(struct connection *connection)
+static void read_one(struct connection *connection)
 {
     struct net *net = connection->net;
     _cleanup_fdset_ struct fdset fds = {.closer = closer_fds(connection->user->closer)};
@@ -86,80 +78,75 @@ static enum found read_one(struct connection *connection)
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: %u descriptors that its user sent are not closed yet",
                          closer_pending(connection->user->closer));
-        return FOUND_NOTHING;
+        return;
     }
     r = sockio_recv(connection->fd, net->buffer, MEMORYD_FRAME_MAX + 1, &size, &fds);
 
     switch (r) {
     case 0:
-        return handle_packet(connection, size, &fds);
+        handle_packet(connection, size, &fds);
+        return;
     case SOCKIO_E_RESET:
-        return FOUND_ONE_OF_SEVERAL; /* its last packets come after this */
+        return; /* its last packets come after this */
     case SOCKIO_E_AGAIN:
-        return FOUND_NOTHING;
+        /* without memory to deliver it, the packet stays there, and nothing would tell of it again */
+        connection->readable = errno != EAGAIN;
+        return;
     case SOCKIO_E_EOF:
         connection_close(connection, LOG_LEVEL_INFO, "has closed its connection");
-        return FOUND_NOTHING;
+        return;
     case SOCKIO_E_TRUNCATED:
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: %s", frame_error_text(FRAME_E_LONG));
-        return FOUND_NOTHING;
+        return;
     case SOCKIO_E_TOO_MANY_FDS:
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: %s", frame_error_text(FRAME_E_TOO_MANY_FDS));
-        return FOUND_NOTHING;
+        return;
     case SOCKIO_E_FDS_LOST:
         connection_close(connection, LOG_LEVEL_WARNING,
                          "disconnected: its descriptors could not be received; the broker is near its limit of open "
                          "files");
-        return FOUND_NOTHING;
+        return;
     default:
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: receiving failed (%d)", r);
-        return FOUND_NOTHING;
+        return;
     }
 }
 
-static bool may_read(const struct connection *connection)
+static void connection_read(struct connection *connection)
 {
-    return connection->reading && !connection->closing;
-}
-
-/* Is a second packet likely? One that is there although it is not read wakes the loop again. */
-static bool expects_burst(struct connection *connection)
-{
-    return connection->bursts || ++connection->lone_turns % CONNECTION_LONE_TURNS == 0;
-}
-
-static void on_readable(evutil_socket_t fd, short events, void *userdata)
-{
-    struct connection *connection = userdata;
-    enum found found = FOUND_NOTHING;
-    unsigned n = 0;
-
-    if (connection->fds_in_flight)
+    if (connection->arrived && connection->fds_in_flight)
         (void)connection_settle(connection);
-    while (n < CONNECTION_PACKETS_PER_TURN && may_read(connection)) {
-        if (n == 1 && found == FOUND_ONE && !expects_burst(connection))
-            return;
-        found = read_one(connection);
-        if (found == FOUND_NOTHING)
-            break;
-        connection_update_reading(connection);
-        n++;
-    }
-    if (n > 1)
-        connection->bursts = CONNECTION_BURSTS;
-    else if (connection->bursts)
-        connection->bursts--;
+    connection->arrived = false;
+    read_one(connection);
+    connection_update_reading(connection);
+    connection->burst = connection->readable ? connection->burst + 1 : 0;
+    if (connection->burst % CONNECTION_BURST && list_is_linked(&connection->task.link))
+        fair_queue_put_first(&connection->user->flow, &connection->task);
 }
 
-static void on_writable(evutil_socket_t fd, short events, void *userdata)
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+/* What is dear about a new connection is done here, so that a storm of them takes turns with other users' requests. */
+static void connection_identify(struct connection *connection)
 {
-    connection_flush(userdata);
+    struct net *net = connection->net;
+    int r = peer_identify(&connection->peer, connection->fd);
+
+    if (r == PEER_NO_ROOM)
+        connection_close(connection, LOG_LEVEL_WARNING, "turned away: no descriptor is left (LimitNOFILE=)");
+    else if (r)
+        connection_close(connection, LOG_LEVEL_INFO, "turned away: its process cannot be identified (%d)", r);
+    else if (event_add(&connection->read_event, NULL) < 0 || !net->handler->opened(net->userdata, connection))
+        connection_close(connection, LOG_LEVEL_WARNING, "turned away: no memory");
+    if (r || connection->closing)
+        return;
+    connection->identified = true;
+    connection_arm_deadline(connection, net->limits.handshake_ms);
+    connection_update_reading(connection);
 }
 
-static void on_deadline(evutil_socket_t fd, short events, void *userdata)
+static void connection_check_deadline(struct connection *connection)
 {
-    struct connection *connection = userdata;
-
     if (!connection->established && !connection->finishing)
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it connected and did not send HELLO");
     else if (list_is_linked(&connection->waiting_link) && !connection->fds_in_flight)
@@ -168,14 +155,75 @@ static void on_deadline(evutil_socket_t fd, short events, void *userdata)
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it does not read its replies");
 }
 
+static void connection_end(struct connection *connection)
+{
+    struct net *net = connection->net;
+    int r = net->handler->closed(net->userdata, connection);
+
+    connection_free(connection);
+    if (r < 0)
+        net_fail(net, r);
+}
+
+/* A turn: one thing. */
+static void connection_serve(struct fair_task *task)
+{
+    struct connection *connection = container_of(task, struct connection, task);
+
+    if (connection->closing) {
+        connection_end(connection);
+        return;
+    }
+    if (!connection->identified) {
+        connection_identify(connection);
+    } else if (connection->writable) {
+        connection->writable = false;
+        connection_flush(connection);
+    } else if (connection->overdue) {
+        connection->overdue = false;
+        connection_check_deadline(connection);
+    } else if (connection->readable && connection->reading) {
+        connection_read(connection);
+    }
+    connection_schedule(connection);
+}
+
+static void on_readable(evutil_socket_t fd, short events, void *userdata)
+{
+    struct connection *connection = userdata;
+
+    connection->arrived = connection->readable = true;
+    connection_schedule(connection);
+}
+
+static void on_writable(evutil_socket_t fd, short events, void *userdata)
+{
+    struct connection *connection = userdata;
+
+    connection->writable = true;
+    connection_schedule(connection);
+}
+
+static void on_deadline(evutil_socket_t fd, short events, void *userdata)
+{
+    struct connection *connection = userdata;
+
+    connection->overdue = true;
+    connection_schedule(connection);
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+
 struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user)
 {
     struct connection *connection = calloc(1, sizeof(*connection));
 
     if (!connection)
         return NULL;
-    if (event_assign(&connection->read_event, net->base, fd, EV_READ | EV_PERSIST, on_readable, connection) < 0 ||
-        event_assign(&connection->write_event, net->base, fd, EV_WRITE | EV_PERSIST, on_writable, connection) < 0 ||
+    if (event_assign(&connection->read_event, net->base, fd, EV_READ | EV_ET | EV_PERSIST, on_readable, connection) <
+            0 ||
+        event_assign(&connection->write_event, net->base, fd, EV_WRITE | EV_ET | EV_PERSIST, on_writable, connection) <
+            0 ||
         event_assign(&connection->deadline_event, net->base, -1, 0, on_deadline, connection) < 0) {
         free(connection);
         return NULL;
@@ -186,15 +234,15 @@ struct connection *connection_new(struct net *net, int fd, struct peer *peer, st
     connection->who = (struct log_client){.uid = peer->uid, .pid = peer->pid};
     connection->peer = *peer;
     *peer = (struct peer)PEER_NULL;
+    fair_task_init(&connection->task, connection_serve);
     list_init(&connection->in_flight_link);
     list_init(&connection->waiting_link);
-    list_init(&connection->closing_link);
     list_init(&connection->outbox);
     list_append(&net->connections, &connection->in_connections);
     net->n_connections++;
     user->connections++;
-    connection_arm_deadline(connection, net->limits.handshake_ms);
-    connection_update_reading(connection);
+    user->refs++;
+    connection_schedule(connection);
     return connection;
 }
 
@@ -205,11 +253,11 @@ struct connection *connection_free(struct connection *connection)
     outbox_clear(connection);
     outbox_fds_delivered(connection);
     list_remove(&connection->in_connections);
-    list_remove(&connection->closing_link);
+    fair_queue_remove(&connection->user->flow, &connection->task);
     net->n_connections--;
     connection->user->connections--;
     net_close_socket(connection->user->closer, connection->fd);
-    net_user_drop(net, connection->user);
+    net_user_unref(net, connection->user);
     peer_deinit(&connection->peer);
     free(connection);
     return NULL;
@@ -250,8 +298,7 @@ void connection_close(struct connection *connection, enum log_level level, const
     (void)event_del(&connection->write_event);
     (void)event_del(&connection->deadline_event);
     list_remove(&connection->waiting_link);
-    list_append(&connection->net->closing, &connection->closing_link);
-    event_active(&connection->net->reap_event, 0, 0);
+    connection_schedule(connection);
 }
 
 unsigned connection_fds_in_flight(struct connection *connection)

@@ -2,17 +2,20 @@
 /*
  * One client's socket: packets in, packets out, and both bounded.
  *
- * In: the loop reads a bounded number of packets per wake-up, and none while a client has as many requests without a
- * reply as it may have, or leaves its replies unread. What is not read stays in the kernel, at the client's cost.
- * Requests that arrive together are served together, and their replies wake the client once. A read that finds nothing
- * is a wasted system call, so a second packet is read only if the client sent several lately, or if the first one says
- * that it is one of several.
+ * In: libevent only notes that a connection has something to read; it is read in its user's turn (fair_queue.h), one
+ * packet at a time, until nothing is left. Not while a client has as many requests without a reply as it may have, or
+ * leaves its replies unread: what is not read stays in the kernel, at the client's cost. The kernel tells of each
+ * arrival once (EV_ET), since connections that wait for their turn would be found anew in each turn of the loop
+ * otherwise, and one user has thousands. So only a read that finds nothing shows that a connection is read to the end.
+ * It comes after the reply was sent, when the client has its answer already. Requests that arrived together are served
+ * together, and their replies wake the client once.
  *
  * Out: a reply is sent at once if the socket takes it; otherwise it waits in the outbox, and its descriptors are opened
  * when it leaves. A client that lets a reply wait too long is disconnected; its session lives on, and it may come back.
  * Events are hints: a newer one replaces an older one of the same key, and few of them wait at a time.
  *
- * Only net.c frees a connection, at the end of a turn of the loop; everybody else marks it.
+ * Whatever else there is to do for a connection is done in a turn of its user, too: to find out who has connected, to
+ * send what waits, and to free it. Everybody else only marks it for that.
  */
 #pragma once
 
@@ -24,17 +27,14 @@
 
 #include "base/list.h"
 #include "log/log.h"
+#include "net/fair_queue.h"
 #include "net/net.h"
 #include "proto/frame.h"
 #include "proto/outgoing.h"
 #include "sys/peer.h"
 
-/* Packets per wake-up: a client that floods the broker gets a turn like any other. */
-#define CONNECTION_PACKETS_PER_TURN 16
-/* For how many turns a client that sent several packets at once is expected to do so again, */
-#define CONNECTION_BURSTS 8
-/* and in which of its other turns a second packet is read all the same. */
-#define CONNECTION_LONE_TURNS 16
+/* Packets of one connection that are read before it is the turn of another one of its user. */
+#define CONNECTION_BURST 16
 /* How many events may wait for a client to read. */
 #define CONNECTION_EVENTS_MAX 8
 
@@ -42,7 +42,8 @@ struct connection {
     struct net *net;
     struct net_user *user;
     int fd;
-    struct peer peer; /* empty once a session has taken it */
+    struct fair_task task;
+    struct peer peer; /* without its process until it is identified; empty once a session has taken it */
     struct log_client who;
     const char *crowded; /* why HELLO refuses it: there is no room; or NULL */
     void *userdata;      /* the handler's */
@@ -50,7 +51,6 @@ struct connection {
     struct list in_connections;
     struct list in_flight_link;
     struct list waiting_link;
-    struct list closing_link;
 
     struct event read_event;
     struct event write_event;
@@ -62,10 +62,14 @@ struct connection {
     unsigned unanswered; /* requests without a reply yet */
     unsigned fds_in_flight;
     uint64_t fds_sent_at; /* when descriptors were last sent */
-    unsigned bursts;      /* for how many more turns several packets are expected */
-    unsigned lone_turns;  /* turns in which only one was expected */
+    unsigned burst;       /* packets read in a row */
 
-    bool reading;
+    bool identified;
+    bool arrived;  /* something has; descriptors in flight may have been received */
+    bool readable; /* there may be something to read */
+    bool reading;  /* more requests may come */
+    bool writable; /* what waits may be sent */
+    bool overdue;  /* the deadline has passed */
     bool established;
     bool finishing; /* close when the outbox is empty */
     bool closing;

@@ -12,12 +12,15 @@
 #include "base/problem.h"
 #include "net/closer.h"
 #include "net/connection.h"
+#include "net/fair_queue.h"
 #include "net/net.h"
 #include "sys/peer.h"
 
 struct net_user {
     uid_t uid;
     struct closer *closer;                  /* of what it sent */
+    struct fair_flow flow;                  /* what is to be done for it */
+    unsigned refs;                          /* its connections, and tasks of others */
     unsigned share;                         /* of what all users share, in percent */
     char why_crowded[PROBLEM_SENTENCE_MAX]; /* of its last connection beyond that */
     unsigned connections_most;
@@ -29,10 +32,9 @@ struct net_user {
 
 /* ---- net.c ------------------------------------------------------------------------------------------------------- */
 
-/* The user's counters, which are made on demand and live until its last connection has gone. NULL: no memory. */
+/* The user's counters, which are made on demand and live until the last reference has gone. NULL: no memory. */
 struct net_user *net_user_get(struct net *net, uid_t uid);
-/* Frees it if it has no connection. */
-void net_user_drop(struct net *net, struct net_user *user);
+struct net_user *net_user_unref(struct net *net, struct net_user *user);
 
 /* Are so many descriptors of this user unclosed that no more may come? */
 bool net_user_is_backlogged(const struct net *net, const struct net_user *user);
@@ -45,10 +47,13 @@ void net_wait_for_budget(struct net *net, struct connection *connection);
 
 /* ---- connection.c ------------------------------------------------------------------------------------------------ */
 
-/* Takes the socket and the peer on success. NULL if there is no memory. */
+/* Takes the socket and the peer on success; which process it is is found out in its first turn. NULL if there is no
+ * memory. */
 struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user);
 struct connection *connection_free(struct connection *connection);
 
+/* Has it served in its turn, if there is anything to do. */
+void connection_schedule(struct connection *connection);
 void connection_update_reading(struct connection *connection);
 void connection_arm_deadline(struct connection *connection, uint64_t ms);
 

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One wake-up accepts a bounded number of clients: a storm of connections gets a turn like any other work.
+ * The kernel keeps those who connect in one queue, whoever they are. So one user's storm makes others wait behind it,
+ * for as long as it takes to accept or refuse all that are in the queue. What is done here for each is therefore what
+ * it takes to know whose limits apply, and no more; the rest of a connection's beginning is done in a turn of its user
+ * (connection.c).
+ *
+ * One wake-up accepts for a bounded time: a storm gets a turn like any other work.
  */
 
 #include "net/listener.h"
@@ -13,11 +18,14 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/problem.h"
 #include "base/share.h"
 #include "net/internal.h"
 
-#define ACCEPTS_PER_TURN 16
+/* In one wake-up. */
+#define ACCEPT_NS     50000
+#define TURN_AWAY_MAX 16
 
 struct listener {
     struct net *net;
@@ -49,7 +57,7 @@ static void turn_away(struct listener *listener)
 
     if (listener->spare < 0)
         return;
-    for (; n < ACCEPTS_PER_TURN; n++) {
+    for (; n < TURN_AWAY_MAX; n++) {
         int fd;
 
         listener->spare = fd_close(listener->spare);
@@ -117,7 +125,8 @@ static const char *why_crowded(const struct net *net, int fd, struct net_user *u
     return NULL;
 }
 
-static void listener_admit(struct listener *listener, int *fd, struct peer *peer)
+/* Takes the socket if it is let in. */
+static void listener_admit(struct listener *listener, int *fd, struct peer *peer, struct net_user *user)
 {
     struct net *net = listener->net;
     struct log_client who = {.uid = peer->uid, .pid = peer->pid};
@@ -126,14 +135,11 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
     const char *crowded = NULL;
     struct problem why = PROBLEM_NULL;
     struct connection *connection = NULL;
-    struct net_user *user = NULL;
 
     if (net->n_connections >= net->limits.connections + net->limits.crowded + extra)
         problem_set(&why, "there are %u connections, and connections in [limits] allows no more", net->n_connections);
     else if (!administrator && is_among_last(net, *fd, net->limits.last_descriptors / 2))
         problem_set(&why, "hardly any descriptor is left (LimitNOFILE=)");
-    else if (!(user = listener_user(listener, peer)))
-        problem_set(&why, "no memory");
     else if (user->connections >= user->connections_most + (uint64_t)extra)
         problem_set(&why, "its user has %u connections, and uid_sessions in [limits] allows no more",
                     user->connections);
@@ -148,15 +154,33 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
             problem_set(&why, "no memory");
     }
     if (!connection) {
-        if (user)
-            net_user_drop(net, user);
         log_client(LOG_LEVEL_WARNING, who, "turned away: %s", why.sentence);
         return;
     }
     (void)steal_fd(fd);
     connection->crowded = crowded;
-    if (!net->handler->opened(net->userdata, connection))
-        connection_close(connection, LOG_LEVEL_WARNING, "turned away: no memory");
+}
+
+/* Takes the socket. */
+static void listener_receive(struct listener *listener, int fd)
+{
+    const struct log_client nobody = {.uid = (uid_t)-1};
+    struct net *net = listener->net;
+    struct peer peer = PEER_NULL;
+    struct net_user *user = NULL;
+    int r = peer_init_user(&peer, fd);
+
+    if (r)
+        log_client(LOG_LEVEL_INFO, nobody, "turned away: its process cannot be identified (%d)", r);
+    else if (!(user = listener_user(listener, &peer)))
+        log_client(LOG_LEVEL_WARNING, nobody, "turned away: no memory");
+    else
+        listener_admit(listener, &fd, &peer, user);
+    if (fd >= 0)
+        net_close_socket(user ? user->closer : closers_nobody(net->closers), fd);
+    if (user)
+        net_user_unref(net, user);
+    peer_deinit(&peer);
 }
 
 /* Each client that is turned away with packets of its own is one more descriptor to close. */
@@ -168,10 +192,7 @@ static bool listener_is_backlogged(const struct net *net)
 /* False: nobody is waiting, or there is no room. */
 static bool accept_one(struct listener *listener)
 {
-    const struct log_client nobody = {.uid = (uid_t)-1};
-    struct peer peer = PEER_NULL;
     int fd;
-    int r;
 
     if (listener_is_backlogged(listener->net)) {
         pause_accepting(listener, "too many descriptors that clients sent are not closed yet");
@@ -198,25 +219,7 @@ static bool accept_one(struct listener *listener)
             return false;
         }
     }
-    r = peer_init_socket(&peer, fd);
-    if (r == 0)
-        listener_admit(listener, &fd, &peer);
-    if (fd >= 0) {
-        /* by the closer of its user, if the user is known */
-        struct closer *closer =
-            r ? closers_nobody(listener->net->closers) : closers_get(listener->net->closers, peer.uid);
-
-        net_close_socket(closer, fd);
-        if (!r)
-            closer_unref(closer);
-    }
-    peer_deinit(&peer);
-    if (r == PEER_NO_ROOM) {
-        pause_accepting(listener, "no descriptor is left");
-        return false;
-    }
-    if (r)
-        log_client(LOG_LEVEL_INFO, nobody, "turned away: its process cannot be identified (%d)", r);
+    listener_receive(listener, fd);
     listener->pauses = 0;
     return true;
 }
@@ -224,12 +227,12 @@ static bool accept_one(struct listener *listener)
 static void on_connection(evutil_socket_t fd, short events, void *userdata)
 {
     struct listener *listener = userdata;
+    uint64_t end = deadline_after_ns(ACCEPT_NS);
 
     if (listener->spare < 0)
         listener->spare = open_spare();
-    for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++)
-        if (!accept_one(listener))
-            break;
+    while (accept_one(listener) && !deadline_passed(end, clock_now_ns()))
+        ;
 }
 
 static void on_pause_over(evutil_socket_t fd, short events, void *userdata)

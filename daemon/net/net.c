@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Shared state, and what happens between turns of the loop: marked connections are freed, and packets that wait for
- * descriptors in flight are tried again. The kernel does not notify when a client has received its descriptors, so a
- * timer polls, but only while a packet waits.
+ * Shared state, and packets that wait for descriptors in flight. The kernel does not notify when a client has received
+ * its descriptors, so a timer polls, but only while a packet waits.
  */
 
 #include "net/internal.h"
@@ -19,25 +18,13 @@
 
 /* How often the timer polls. */
 #define BUDGET_INTERVAL_US 2000
-
-static void net_reap(struct net *net)
-{
-    struct list *link;
-
-    while ((link = list_pop(&net->closing))) {
-        struct connection *connection = container_of(link, struct connection, closing_link);
-        int r = net->handler->closed(net->userdata, connection);
-
-        connection_free(connection);
-        if (r < 0)
-            net_fail(net, r);
-    }
-}
-
-static void on_reap(evutil_socket_t fd, short events, void *userdata)
-{
-    net_reap(userdata);
-}
+/* How many connections it looks at, each time others. */
+#define BUDGET_SLICE 64
+/*
+ * How long a turn is: what a user who was not waiting yet waits for at most, beside a task. To ask the kernel who else
+ * there is takes a hundredth of it.
+ */
+#define TURN_NS 50000
 
 static void net_arm_budget(struct net *net)
 {
@@ -46,24 +33,35 @@ static void net_arm_budget(struct net *net)
 }
 
 /* Finds out who has received what was sent, and disconnects those who make others wait too long. */
-static void on_budget(evutil_socket_t fd, short events, void *userdata)
+static void net_check_in_flight(struct net *net)
 {
-    struct net *net = userdata;
     uint64_t now = clock_now_ns();
-    struct list turn = LIST_INIT(turn);
+    struct list seen = LIST_INIT(seen);
     struct list *link;
 
-    list_for_each_entry_safe(connection, &net->in_flight, struct connection, in_flight_link) {
-        if (connection_settle(connection))
-            continue;
-        if (now - connection->fds_sent_at > net->limits.stall_ms * NSEC_PER_MSEC)
+    for (unsigned n = 0; n < BUDGET_SLICE && (link = list_pop(&net->in_flight)); n++) {
+        struct connection *connection = container_of(link, struct connection, in_flight_link);
+
+        list_append(&seen, link);
+        if (!connection_settle(connection) && now - connection->fds_sent_at > net->limits.stall_ms * NSEC_PER_MSEC)
             connection_close(connection, LOG_LEVEL_WARNING,
                              "disconnected: it did not receive the descriptors sent to it, and others wait");
     }
-    list_splice(&turn, &net->waiting);
-    while ((link = list_pop(&turn)))
-        connection_flush(container_of(link, struct connection, waiting_link));
-    net_arm_budget(net);
+    list_splice(&net->in_flight, &seen);
+}
+
+static void on_budget(evutil_socket_t fd, short events, void *userdata)
+{
+    struct net *net = userdata;
+    struct list *link;
+
+    net_check_in_flight(net);
+    while ((link = list_pop(&net->waiting))) {
+        struct connection *connection = container_of(link, struct connection, waiting_link);
+
+        connection->writable = true;
+        connection_schedule(connection);
+    }
 }
 
 void net_close_socket(struct closer *closer, int fd)
@@ -102,9 +100,8 @@ int net_new(struct net **ret, struct event_base *base, const struct net_handler 
     list_init(&net->connections);
     list_init(&net->in_flight);
     list_init(&net->waiting);
-    list_init(&net->closing);
-    if (event_assign(&net->reap_event, base, -1, 0, on_reap, net) < 0 ||
-        event_assign(&net->budget_event, base, -1, 0, on_budget, net) < 0) {
+    fair_queue_init(&net->queue, clock_now_ns);
+    if (event_assign(&net->budget_event, base, -1, 0, on_budget, net) < 0) {
         closers_free(net->closers);
         free(net->buffer);
         free(net);
@@ -120,8 +117,8 @@ struct net *net_free(struct net *net)
         return NULL;
     list_for_each_entry_safe(connection, &net->connections, struct connection, in_connections)
         connection_close(connection, LOG_LEVEL_DEBUG, "the broker is shutting down");
-    net_reap(net);
-    (void)event_del(&net->reap_event);
+    while (fair_queue_run(&net->queue, UINT64_MAX))
+        ;
     (void)event_del(&net->budget_event);
     closers_free(net->closers);
     free(net->buffer);
@@ -132,6 +129,41 @@ struct net *net_free(struct net *net)
 void net_set_limits(struct net *net, const struct net_limits *limits)
 {
     net->limits = *limits;
+}
+
+bool net_turn(struct net *net)
+{
+    return fair_queue_run(&net->queue, TURN_NS);
+}
+
+static void net_task_turn(struct fair_task *fair)
+{
+    struct net_task *task = container_of(fair, struct net_task, task);
+    struct net *net = task->net;
+    struct net_user *user = steal_ptr(&task->user);
+
+    task->run(task);
+    net_user_unref(net, user);
+}
+
+void net_task_submit(struct net_task *task, struct net *net, uid_t uid)
+{
+    task->net = net;
+    task->user = net_user_get(net, uid);
+    if (!task->user) {
+        task->run(task);
+        return;
+    }
+    fair_task_init(&task->task, net_task_turn);
+    fair_queue_add(&net->queue, &task->user->flow, &task->task);
+}
+
+void net_task_cancel(struct net_task *task)
+{
+    if (!task->user)
+        return;
+    fair_queue_remove(&task->user->flow, &task->task);
+    task->user = net_user_unref(task->net, task->user);
 }
 
 void net_fail(struct net *net, int error)
@@ -154,13 +186,17 @@ struct net_user *net_user_get(struct net *net, uid_t uid)
     struct net_user *user;
 
     HASH_FIND(hh, net->users, &uid, sizeof(uid), user);
-    if (user)
+    if (user) {
+        user->refs++;
         return user;
+    }
     user = calloc(1, sizeof(*user));
     if (!user)
         return NULL;
     user->uid = uid;
     user->share = SHARE_ALL;
+    user->refs = 1;
+    fair_flow_init(&user->flow);
     user->closer = closers_get(net->closers, uid);
     HASH_ADD(hh, net->users, uid, sizeof(user->uid), user);
     if (!user->hh.tbl) {
@@ -171,11 +207,13 @@ struct net_user *net_user_get(struct net *net, uid_t uid)
     return user;
 }
 
-void net_user_drop(struct net *net, struct net_user *user)
+struct net_user *net_user_unref(struct net *net, struct net_user *user)
 {
-    if (user->connections)
-        return;
+    if (--user->refs)
+        return NULL;
+    fair_flow_remove(&net->queue, &user->flow);
     HASH_DEL(net->users, user);
     closer_unref(user->closer);
     free(user);
+    return NULL;
 }

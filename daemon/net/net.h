@@ -22,12 +22,13 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
+#include "net/fair_queue.h"
 #include "proto/fdset.h"
 #include "proto/frame.h"
 #include "proto/outgoing.h"
 
-struct connection;
 struct closers;
+struct connection;
 struct net_user;
 struct peer;
 
@@ -71,7 +72,8 @@ struct net_handler {
      * is no more, and which stays valid until the next call. False: none can be opened now, and it is called again.
      */
     bool (*open_fds)(void *userdata, struct connection *connection, struct outgoing *reply, struct fdset *fds);
-    /* It is closed; the connection is valid during the call only. 0, or a negative errno that ends the broker. */
+    /* It is closed, before it was opened or after; the connection is valid during the call only. 0, or a negative errno
+     * that ends the broker. */
     int (*closed)(void *userdata, struct connection *connection);
 };
 
@@ -90,9 +92,8 @@ struct net {
     struct list connections;
     struct list in_flight; /* connections that have not received all descriptors sent to them */
     struct list waiting;   /* connections whose next packet waits for descriptors: in flight, or to open */
-    struct list closing;   /* connections to free at the end of this turn */
-    struct event reap_event;
     struct event budget_event;
+    struct fair_queue queue; /* what is to be done, for whom */
 
     struct closers *closers; /* of what clients send */
     uint8_t *buffer;         /* a packet being received, one byte larger than the largest */
@@ -107,6 +108,26 @@ DEFINE_CLEANUP(struct net *, net_free);
 
 /* For new connections and those that are there. */
 void net_set_limits(struct net *net, const struct net_limits *limits);
+
+/*
+ * A turn: serves users for a moment, each in its turn. Whoever runs the loop calls it after each round of events, so
+ * that timers, other descriptors and users who were not waiting yet get their part. Returns whether there is more to
+ * do.
+ */
+bool net_turn(struct net *net);
+
+/* What else is to be done in a turn of a user. All zero but for `run` at first. */
+struct net_task {
+    struct fair_task task;
+    struct net *net;
+    struct net_user *user; /* NULL: it is not waiting */
+    void (*run)(struct net_task *task);
+};
+
+/* Has it run in a turn of this user; without memory for that, at once. It may free itself then. */
+void net_task_submit(struct net_task *task, struct net *net, uid_t uid);
+/* It need not run any more, if it waits. */
+void net_task_cancel(struct net_task *task);
 
 /* Ends the loop with this error: `net->error` is set and the loop breaks. */
 void net_fail(struct net *net, int error);

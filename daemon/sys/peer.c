@@ -117,45 +117,66 @@ static int read_groups(int socket, gid_t **ret, size_t *ret_n)
     return 0;
 }
 
-int peer_init_socket(struct peer *peer, int socket)
+int peer_init_user(struct peer *peer, int socket)
 {
     struct ucred credentials;
     socklen_t size = sizeof(credentials);
-    _cleanup_free_ gid_t *groups = NULL;
-    _cleanup_close_ int pidfd = -1;
+    gid_t *groups = NULL;
     size_t n_groups = 0;
-    uint64_t start_time;
     int r;
 
     if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
         return outcome_of(errno);
     if (credentials.pid <= 0 || credentials.uid == (uid_t)-1)
         return PEER_UNKNOWN;
-    size = sizeof(pidfd);
+    r = read_groups(socket, &groups, &n_groups);
+    if (r)
+        return r;
+    *peer = PEER_NULL;
+    peer->uid = credentials.uid;
+    peer->gid = credentials.gid;
+    peer->pid = credentials.pid;
+    peer->groups = groups;
+    peer->n_groups = n_groups;
+    return 0;
+}
+
+int peer_identify(struct peer *peer, int socket)
+{
+    _cleanup_close_ int pidfd = -1;
+    socklen_t size = sizeof(pidfd);
+    uint64_t start_time;
+    int r;
+
     if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0) {
         pidfd = -1;
         if (errno == EINVAL)
             return PEER_GONE;
-        r = errno == ENOPROTOOPT ? open_by_number(socket, credentials.pid, &pidfd) : outcome_of(errno);
+        r = errno == ENOPROTOOPT ? open_by_number(socket, peer->pid, &pidfd) : outcome_of(errno);
         if (r)
             return r;
     }
-    start_time = start_time_of(credentials.pid);
-    r = read_groups(socket, &groups, &n_groups);
-    if (r)
-        return r;
+    start_time = start_time_of(peer->pid);
     /* asked last: while it lived, the number could not be another process's */
     if (peer_is_dead(pidfd))
         return PEER_GONE;
-    *peer = (struct peer){
-        .uid = credentials.uid,
-        .gid = credentials.gid,
-        .pid = credentials.pid,
-        .pidfd = steal_fd(&pidfd),
-        .start_time = start_time,
-        .groups = steal_ptr(&groups),
-        .n_groups = n_groups,
-    };
+    peer->pidfd = steal_fd(&pidfd);
+    peer->start_time = start_time;
+    return 0;
+}
+
+int peer_init_socket(struct peer *peer, int socket)
+{
+    struct peer found = PEER_NULL;
+    int r = peer_init_user(&found, socket);
+
+    if (!r)
+        r = peer_identify(&found, socket);
+    if (r) {
+        peer_deinit(&found);
+        return r;
+    }
+    *peer = found;
     return 0;
 }
 

@@ -34,7 +34,11 @@ struct peer {
 
 #define PEER_NULL ((struct peer){.uid = (uid_t)-1, .gid = (gid_t)-1, .pid = -1, .pidfd = -1})
 
-/* Of a connected local socket. 0, PEER_*, or a negative errno. */
+/* Of a connected local socket: user, groups and number, which costs little. 0, PEER_*, or a negative errno. */
+int peer_init_user(struct peer *peer, int socket);
+/* The rest, of the same socket: the process itself. */
+int peer_identify(struct peer *peer, int socket);
+/* Both. */
 int peer_init_socket(struct peer *peer, int socket);
 /* Of a process by its number, for "only this pid" tokens; uid and gid are the effective ones, without groups. */
 int peer_init_pid(struct peer *peer, pid_t pid);

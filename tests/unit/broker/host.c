@@ -50,7 +50,7 @@ static void on_disconnect(void *userdata, void *connection)
         host.disconnected[host.n_disconnected++] = connection;
 }
 
-static int on_watch_process(void *userdata, uint64_t session, int pidfd)
+static int on_watch_process(void *userdata, uint64_t session, uid_t uid, int pidfd)
 {
     (void)userdata;
     assert_true(host.n_watched < HOST_WATCHED_MAX);

@@ -253,7 +253,7 @@ struct connection *connection_free(struct connection *connection)
     outbox_clear(connection);
     outbox_fds_delivered(connection);
     list_remove(&connection->in_connections);
-    fair_queue_remove(&connection->user->flow, &connection->task);
+    fair_queue_remove(&net->queue, &connection->user->flow, &connection->task);
     net->n_connections--;
     connection->user->connections--;
     net_close_socket(connection->user->closer, connection->fd);

@@ -8,6 +8,10 @@
  * turns. So a user with thousands of connections has the same part of the loop as one with a single connection, and who
  * asks for dear things is served less often than who asks for cheap ones.
  *
+ * Who has little to do should not wait for who has much: a flow that was away is served before those that are always
+ * there, as long as it has credit left, which comes back while it is away. One of the others is served all the same in
+ * each turn of the loop.
+ *
  * Time is what passes on the clock, so a task during which another process had the processor looks dear. A debt is
  * therefore limited, and ends with the busy period, when no user has anything to do.
  */
@@ -23,7 +27,9 @@
 #define FAIR_DEBT_MAX_NS (20 * FAIR_QUANTUM_NS)
 
 struct fair_queue {
-    struct list flows;      /* those with tasks; whose turn it is, first */
+    struct list back;       /* flows that were away, and are served first */
+    struct list flows;      /* the others with tasks; whose turn it is, first */
+    uint64_t clock;         /* when the last task ended */
     uint64_t period;        /* number of the busy period */
     struct fair_flow *runs; /* that of the task that runs, unless it was removed meanwhile */
     uint64_t (*now)(void);
@@ -33,7 +39,8 @@ struct fair_flow {
     struct list link;
     struct list tasks;
     int64_t credit;  /* ns; negative: a debt */
-    uint64_t period; /* of which it is */
+    uint64_t left;   /* when it had nothing to do any more, */
+    uint64_t period; /* and in which busy period */
 };
 
 struct fair_task {
@@ -52,12 +59,13 @@ void fair_queue_add(struct fair_queue *queue, struct fair_flow *flow, struct fai
 /* Moves a task that is in its flow to the front: it goes on when it is the flow's turn. */
 void fair_queue_put_first(struct fair_flow *flow, struct fair_task *task);
 /* The flow has no part in the queue any more if this was its last task. */
-void fair_queue_remove(struct fair_flow *flow, struct fair_task *task);
+void fair_queue_remove(struct fair_queue *queue, struct fair_flow *flow, struct fair_task *task);
 
-/* Runs tasks for about so long, one at least if there is any. Returns whether there are more. */
+/* Runs tasks for about so long, one at least if there is any, and one of those who are always there. Returns whether
+ * there are more. */
 bool fair_queue_run(struct fair_queue *queue, uint64_t ns);
 
 static inline bool fair_queue_is_empty(const struct fair_queue *queue)
 {
-    return list_is_empty(&queue->flows);
+    return list_is_empty(&queue->back) && list_is_empty(&queue->flows);
 }

@@ -105,13 +105,22 @@ static void I7_dear_tasks_of_one_are_paid_by_cheap_ones_of_another(void **state)
     assert_in_range(many.used, few.used * 9 / 10, few.used + 200 * USEC);
 }
 
+/* One who always has something to do. */
+static void keep_busy(void)
+{
+    job_add(&many, 2 * USEC, 100000);
+    assert_true(fair_queue_run(&queue, 100 * USEC));
+    memset(order, 0, sizeof(order));
+}
+
 /* What looks dear since the clock went on without us is not paid for long. */
 static void a_debt_is_limited(void **state)
 {
-    job_add(&few, 1000000 * USEC, 2)->cost = 1000000 * USEC;
-    job_add(&many, 2 * USEC, 100000);
+    keep_busy();
+    job_add(&few, 1000000 * USEC, 2);
     assert_true(fair_queue_run(&queue, 1));
     assert_int_equal(few.ran, 1);
+    many.used = 0;
     while (few.ran < 2)
         assert_true(fair_queue_run(&queue, 1));
     assert_in_range(many.used, FAIR_DEBT_MAX_NS - FAIR_QUANTUM_NS, FAIR_DEBT_MAX_NS + 2 * FAIR_QUANTUM_NS);
@@ -130,14 +139,49 @@ static void a_debt_ends_when_nobody_has_anything_to_do(void **state)
 /* Whoever has always just one task, and comes back at once, saves nothing up and loses its debt no sooner. */
 static void a_debt_stays_while_others_are_served(void **state)
 {
+    keep_busy();
     job_add(&few, 100 * USEC, 1);
-    job_add(&many, 5 * USEC, 1000);
     assert_true(fair_queue_run(&queue, 1));
-    assert_string_equal(order, "f");
+    assert_int_equal(few.ran, 1);
+    many.used = 0;
     job_add(&few, 100 * USEC, 1);
     while (few.ran < 2)
         assert_true(fair_queue_run(&queue, 1));
-    assert_in_range(many.used, 80 * USEC, 110 * USEC);
+    assert_in_range(many.used, 70 * USEC, 110 * USEC);
+}
+
+/* Who asks for little, and then is away until it has its answer, does not wait for who is always there. */
+static void who_was_away_is_first(void **state)
+{
+    keep_busy();
+    for (unsigned i = 0; i < TASKS; i++) {
+        unsigned before = many.ran;
+
+        job_add(&few, 2 * USEC, 1);
+        assert_true(fair_queue_run(&queue, 5 * USEC));
+        assert_int_equal(few.ran, i + 1);
+        assert_true(many.ran > before);
+    }
+    assert_int_equal(order[0], 'f');
+    assert_null(strstr(order, "mmm"));
+}
+
+/* But it does not keep them from being served at all, however many of them there are. */
+static void who_is_always_there_is_served_in_each_turn(void **state)
+{
+    static struct user others[TASKS];
+
+    keep_busy();
+    for (unsigned i = 0; i < TASKS; i++) {
+        memset(&others[i], 0, sizeof(others[i]));
+        fair_flow_init(&others[i].flow);
+        job_add(&others[i], 2 * USEC, 1);
+    }
+    many.ran = 0;
+    for (unsigned i = 1; i < TASKS / 3; i++) {
+        assert_true(fair_queue_run(&queue, 5 * USEC));
+        assert_int_equal(many.ran, i);
+    }
 }
 
 static void a_turn_ends_with_its_time(void **state)
@@ -176,8 +220,8 @@ static void a_task_is_in_the_queue_once_and_may_be_taken_out(void **state)
     struct job *job = job_add(&many, USEC, 1);
 
     fair_queue_add(&queue, &many.flow, &job->task);
-    fair_queue_remove(&many.flow, &job->task);
-    fair_queue_remove(&many.flow, &job->task);
+    fair_queue_remove(&queue, &many.flow, &job->task);
+    fair_queue_remove(&queue, &many.flow, &job->task);
     assert_true(fair_queue_is_empty(&queue));
     assert_false(fair_queue_run(&queue, UINT64_MAX));
     assert_int_equal(many.ran, 0);
@@ -221,6 +265,8 @@ int main(void)
         cmocka_unit_test_setup(a_debt_is_limited, setup),
         cmocka_unit_test_setup(a_debt_ends_when_nobody_has_anything_to_do, setup),
         cmocka_unit_test_setup(a_debt_stays_while_others_are_served, setup),
+        cmocka_unit_test_setup(who_was_away_is_first, setup),
+        cmocka_unit_test_setup(who_is_always_there_is_served_in_each_turn, setup),
         cmocka_unit_test_setup(a_turn_ends_with_its_time, setup),
         cmocka_unit_test_setup(tasks_of_a_user_take_turns_unless_they_stay_first, setup),
         cmocka_unit_test_setup(a_task_is_in_the_queue_once_and_may_be_taken_out, setup),

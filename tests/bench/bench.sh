@@ -7,6 +7,8 @@
 set -eu
 
 . "${srcdir:?}/tests/support/broker.sh"
+# other users connect, too
+chmod 711 "$dir"
 
 read -ra words <<<"${BENCH-}"
 programs=()

@@ -20,6 +20,7 @@ expect allocate alloc_64k_map alloc_64k_again alloc_batched_buffers
 expect large write_256m_vs_malloc write_256m_vs_rewrite stock_1g_ready
 expect death death_reclaim_1g
 expect neighbours {,echo_}quiet_vs_busy_p99 {,echo_}small_vs_flood_p99 alloc_32m_vs_sealing
+expect hostile ping_vs_500_callers_p99 ping_vs_2000_listers_p99 connect_vs_storm_p99
 expect footprint bytes_per_buffer
 expect copy {copy,fill}_1m {copy,fill}_4m {copy,fill}_8m {copy,fill}_16m {copy,fill}_64m {copy,fill}_256m
 expect umf_pools \

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One user connects more than a thousand times before another one connects once: how many of the first one's are let in
+ * and greeted before the other is? And what becomes of those beyond what a user may have?
+ *
+ * Nothing is timed: the broker is stopped while they connect. Each socket is in an epoll set, where sockets are in the
+ * order in which they became readable: that is the order in which the broker answered.
+ */
+#include "tests/support/test.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "proto/methods.h"
+#include "tests/integration/broker.h"
+#include "tests/support/child.h"
+#include "tests/support/wait.h"
+
+#define UID_VICTIM 61003
+
+enum { STORM = 1200 };
+
+static struct broker_process broker;
+static int storm[STORM];
+
+static int setup(void **state)
+{
+    struct rlimit limit;
+
+    assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
+    limit.rlim_cur = limit.rlim_max;
+    assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
+    return 0;
+}
+
+/* What the kernel says of a connection is who made it. */
+static int connect_as(uid_t uid, int set, uint32_t number)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
+    int fd;
+
+    assert_ok(seteuid(uid));
+    fd = raw_connect(&broker);
+    assert_ok(seteuid(0));
+    raw_send(fd, METHOD_HELLO, NULL, 0, NULL, 0);
+    assert_ok(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+    return fd;
+}
+
+static void I7_who_connects_does_not_wait_until_a_storm_is_over(void **state)
+{
+    static struct epoll_event events[STORM + 1];
+    unsigned before = 0;
+    pid_t served_by;
+    int set, victim;
+
+    test_needs_root();
+    broker_start(&broker, NULL, 0);
+    served_by = broker_child(&broker);
+    assert_ok(set = epoll_create1(EPOLL_CLOEXEC));
+    assert_ok(kill(served_by, SIGSTOP));
+    for (unsigned i = 0; i < STORM; i++)
+        storm[i] = connect_as(UID_STRANGER, set, i);
+    victim = connect_as(UID_VICTIM, set, STORM);
+    assert_ok(kill(served_by, SIGCONT));
+    for (int i = 0; i < STORM; i++)
+        assert_true(wait_readable(storm[i]));
+    assert_true(wait_readable(victim));
+    assert_int_equal(epoll_wait(set, events, STORM + 1, 0), STORM + 1);
+    while (events[before].data.u32 < STORM)
+        before++;
+    assert_in_range(before, 0, STORM / 2);
+    assert_int_equal(broker_child(&broker), served_by);
+    for (int i = 0; i < STORM; i++)
+        close(storm[i]);
+    close(victim);
+    close(set);
+    broker_stop(&broker);
+}
+
+/* They are sent away without being looked at, and neither they nor those let in keep others out. */
+static void I7_a_user_has_no_more_connections_than_its_part(void **state)
+{
+    unsigned ended = 0;
+    int set, victim;
+
+    test_needs_root();
+    broker_start(&broker, "[limits]\nuid_sessions = 100\n", 0);
+    assert_ok(set = epoll_create1(EPOLL_CLOEXEC));
+    assert_ok(kill(broker_child(&broker), SIGSTOP));
+    for (unsigned i = 0; i < STORM; i++)
+        storm[i] = connect_as(UID_STRANGER, set, i);
+    victim = connect_as(UID_VICTIM, set, STORM);
+    assert_ok(kill(broker_child(&broker), SIGCONT));
+    for (int i = 0; i < STORM; i++) {
+        assert_true(wait_readable(storm[i]));
+        ended += wait_for_events(storm[i], POLLIN, 0) & POLLHUP ? 1 : 0;
+    }
+    assert_true(wait_readable(victim));
+    assert_false(wait_for_events(victim, POLLIN, 0) & POLLHUP);
+    assert_in_range(ended, STORM - 200, STORM - 100);
+    for (int i = 0; i < STORM; i++)
+        close(storm[i]);
+    close(victim);
+    close(set);
+    broker_stop(&broker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(I7_who_connects_does_not_wait_until_a_storm_is_over),
+        cmocka_unit_test(I7_a_user_has_no_more_connections_than_its_part),
+    };
+
+    return test_run(tests, setup, NULL);
+}

@@ -110,7 +110,8 @@ static int on_closed(void *userdata, struct connection *connection)
 
 static struct net_share on_share(void *userdata, const struct peer *peer)
 {
-    return (struct net_share){.percent = seen.share ? seen.share : SHARE_ALL, .connections = net->limits.connections_uid};
+    return (struct net_share){.percent = seen.share ? seen.share : SHARE_ALL,
+                              .connections = net->limits.connections_uid};
 }
 
 static const struct net_handler handler = {.opened = on_opened,

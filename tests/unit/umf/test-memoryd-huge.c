@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memoryd provider with huge pages, which the system has set aside or not: all sizes are multiples of them. */
+/* The memoryd provider with huge pages that the system has set aside: all sizes are multiples of them. */
 #include <string.h>
 
 #include "tests/support/memory.h"
@@ -55,29 +55,10 @@ static void test_huge_pages(void **state)
     umf_group_teardown(state);
 }
 
-static void none_is_set_aside(void **state)
-{
-    umf_memoryd_memory_provider_params_t params = umfMemorydMemoryProviderParamsDefault();
-    umf_memory_provider_handle_t provider;
-    size_t huge = huge_page_size();
-    void *ptr;
-
-    if (!huge)
-        test_skip("this kernel has no huge pages");
-    settings_huge_pages(huge, 0);
-    umf_group_setup(state);
-    params.pages = MEMCLIENT_PAGES_HUGETLB;
-    assert_success(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), &params, &provider));
-    assert_true(umfMemoryProviderAlloc(provider, huge, 0, &ptr) != UMF_RESULT_SUCCESS);
-    umfMemoryProviderDestroy(provider);
-    umf_group_teardown(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_with_settings(test_huge_pages),
-        test_with_settings(none_is_set_aside),
     };
 
     return test_run(tests, NULL, NULL);

@@ -18,7 +18,8 @@
 
 enum {
     _SOCKIO_E_SUCCESS,
-    /* Nothing to receive, or no room to send: try again when poll() says so. */
+    /* Nothing to receive, or no room to send: try again when poll() says so. If errno is ENOMEM or ENOBUFS, the kernel
+     * has no memory for it now: try again soon, since poll() does not tell when. */
     SOCKIO_E_AGAIN,
     /* Receiving: the peer has closed, and there is nothing more. An empty packet looks the same. */
     SOCKIO_E_EOF,

@@ -21,19 +21,18 @@ void connection_arm_deadline(struct connection *connection, uint64_t ms)
     (void)event_add(&connection->deadline_event, &tv);
 }
 
+/* It is asked again whenever something is done for the connection, so what stops the reading need not restart it. */
+static bool connection_may_read(const struct connection *connection)
+{
+    return connection->readable && !connection->finishing && connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&
+           connection->queued <= connection->net->limits.queued_bytes;
+}
+
 void connection_schedule(struct connection *connection)
 {
     if (connection->closing || !connection->identified || connection->writable || connection->overdue ||
-        (connection->readable && connection->reading))
+        connection_may_read(connection))
         fair_queue_add(&connection->net->queue, &connection->user->flow, &connection->task);
-}
-
-void connection_update_reading(struct connection *connection)
-{
-    connection->reading = !connection->closing && !connection->finishing &&
-                          connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&
-                          connection->queued <= connection->net->limits.queued_bytes;
-    connection_schedule(connection);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -118,7 +117,7 @@ static void connection_read(struct connection *connection)
         (void)connection_settle(connection);
     connection->arrived = false;
     read_one(connection);
-    connection_update_reading(connection);
+    connection_schedule(connection);
     connection->burst = connection->readable ? connection->burst + 1 : 0;
     if (connection->burst % CONNECTION_BURST && list_is_linked(&connection->task.link))
         fair_queue_put_first(&connection->user->flow, &connection->task);
@@ -142,7 +141,6 @@ static void connection_identify(struct connection *connection)
         return;
     connection->identified = true;
     connection_arm_deadline(connection, net->limits.handshake_ms);
-    connection_update_reading(connection);
 }
 
 static void connection_check_deadline(struct connection *connection)
@@ -182,7 +180,7 @@ static void connection_serve(struct fair_task *task)
     } else if (connection->overdue) {
         connection->overdue = false;
         connection_check_deadline(connection);
-    } else if (connection->readable && connection->reading) {
+    } else if (connection_may_read(connection)) {
         connection_read(connection);
     }
     connection_schedule(connection);
@@ -277,7 +275,6 @@ void connection_finish(struct connection *connection)
     if (connection->closing || connection->finishing)
         return;
     connection->finishing = true;
-    connection_update_reading(connection);
     connection_arm_deadline(connection, connection->net->limits.stall_ms);
     connection_flush(connection);
 }

@@ -67,7 +67,6 @@ struct connection {
     bool identified;
     bool arrived;  /* something has; descriptors in flight may have been received */
     bool readable; /* there may be something to read */
-    bool reading;  /* more requests may come */
     bool writable; /* what waits may be sent */
     bool overdue;  /* the deadline has passed */
     bool established;

@@ -42,7 +42,8 @@ bool net_user_is_backlogged(const struct net *net, const struct net_user *user);
 /* Closes a client's socket without waiting for descriptors in packets that nobody has received. */
 void net_close_socket(struct closer *closer, int fd);
 
-/* Has the connection's next packet tried again soon: descriptors in flight may have arrived, or others been closed. */
+/* Has the connection's next packet tried again soon: descriptors in flight may have arrived, others been closed, or the
+ * kernel may have memory for it. */
 void net_wait_for_budget(struct net *net, struct connection *connection);
 
 /* ---- connection.c ------------------------------------------------------------------------------------------------ */
@@ -54,7 +55,6 @@ struct connection *connection_free(struct connection *connection);
 
 /* Has it served in its turn, if there is anything to do. */
 void connection_schedule(struct connection *connection);
-void connection_update_reading(struct connection *connection);
 void connection_arm_deadline(struct connection *connection, uint64_t ms);
 
 /* ---- outbox.c ---------------------------------------------------------------------------------------------------- */

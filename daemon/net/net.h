@@ -91,7 +91,7 @@ struct net {
 
     struct list connections;
     struct list in_flight; /* connections that have not received all descriptors sent to them */
-    struct list waiting;   /* connections whose next packet waits for descriptors: in flight, or to open */
+    struct list waiting;   /* connections whose next packet waits for descriptors, in flight or to open, or memory */
     struct event budget_event;
     struct fair_queue queue; /* what is to be done, for whom */
 

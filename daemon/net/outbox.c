@@ -14,6 +14,7 @@
 
 #include "net/internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,7 @@ static void outbox_close_writing(struct connection *connection)
         connection_close(connection, LOG_LEVEL_INFO, "has closed its connection");
     else if (connection->established)
         (void)event_del(&connection->deadline_event);
+    connection_schedule(connection);
 }
 
 /* With its descriptors, which are the caller's to close; NULL: none. */
@@ -124,6 +126,10 @@ static enum sent send_with_fds(struct connection *connection, const struct outgo
         fds_sent(connection, n);
         return SENT;
     case SOCKIO_E_AGAIN:
+        if (errno != EAGAIN) { /* no memory */
+            net_wait_for_budget(connection->net, connection);
+            return SENT_LATER;
+        }
         if (event_add(&connection->write_event, NULL) < 0) {
             connection_close(connection, LOG_LEVEL_WARNING, "disconnected: the loop cannot watch it");
             return SENT_NEVER;
@@ -221,7 +227,6 @@ void connection_flush(struct connection *connection)
         (void)event_del(&connection->deadline_event);
     else if (connection->established && progress)
         connection_arm_deadline(connection, connection->net->limits.stall_ms);
-    connection_update_reading(connection);
 }
 
 /* Copies a packet to the end of the outbox, and returns it there; NULL: the connection is closed instead. */
@@ -269,7 +274,7 @@ void connection_reply(struct connection *connection, const struct outgoing *repl
     if (!connection->write_closed && !sent_at_once(connection, reply) && outbox_add(connection, reply) &&
         connection->established && !event_pending(&connection->deadline_event, EV_TIMEOUT, NULL))
         connection_arm_deadline(connection, connection->net->limits.stall_ms);
-    connection_update_reading(connection);
+    connection_schedule(connection);
 }
 
 bool connection_event(struct connection *connection, const struct frame_header *header, const void *payload,
@@ -294,6 +299,7 @@ bool connection_event(struct connection *connection, const struct frame_header *
         waiting->key = key;
         connection->n_events++;
     }
+    connection_schedule(connection);
     return true;
 }
 
@@ -303,4 +309,5 @@ void connection_drop_events(struct connection *connection)
         if (packet->is_event)
             outbox_drop(connection, packet);
     }
+    connection_schedule(connection);
 }

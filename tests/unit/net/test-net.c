@@ -29,6 +29,43 @@
 
 #define SILENT 7777 /* a method that the handler does not answer */
 
+/* The kernel as the broker sees it: so many of its next calls fail so. */
+static struct failing {
+    unsigned n;
+    int error;
+} sends, receipts;
+
+ssize_t __real_send(int fd, const void *bytes, size_t size, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
+
+static bool fails(struct failing *failing)
+{
+    if (!failing->n)
+        return false;
+    failing->n--;
+    errno = failing->error;
+    return true;
+}
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
+{
+    return fails(&sends) ? -1 : __real_send(fd, bytes, size, flags);
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    return fails(&sends) ? -1 : __real_sendmsg(fd, message, flags);
+}
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
+{
+    return fails(&receipts) ? -1 : __real_recvmsg(fd, message, flags);
+}
+
 static struct event_base *base;
 static struct net *net;
 static struct listener *listener;
@@ -146,6 +183,7 @@ static int setup(void **state)
     int fd = -1;
 
     memset(&seen, 0, sizeof(seen));
+    sends = receipts = (struct failing){0};
     seen.establish = true;
     snprintf(path, sizeof(path), "%s/net.sock", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     where = (struct socket_path)SOCKET_PATH_NULL;
@@ -777,6 +815,69 @@ static void unread_events_give_way_to_newer_ones(void **state)
     TURN_UNTIL((heard += hear_fds(fd, NULL) > 0) == sent);
 }
 
+/* Not of a failure, nor of its end: nothing but another try finds out. */
+static void what_fails_for_want_of_memory_is_tried_again(void **state)
+{
+    static const int errors[] = {ENOMEM, ENOBUFS};
+    FD_AUTO int fd = client_new();
+
+    assert_true(is_served(fd));
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        for (seen.reply_fds = 0; seen.reply_fds < 2; seen.reply_fds++) {
+            ssize_t n;
+
+            ask(fd, METHOD_PING);
+            sends = receipts = (struct failing){.n = 10, .error = errors[i]};
+            TURN_UNTIL(!receipts.n && !sends.n);
+            TURN_UNTIL((n = hear_fds(fd, NULL)) != -1);
+            assert_true(n > 0);
+        }
+    }
+}
+
+/* Asks until the client has so much unread that nothing more is read from it. */
+static void stop_the_reading(int fd)
+{
+    unsigned before;
+
+    seen.reply_size = 60000;
+    do {
+        before = seen.packets;
+        ask(fd, METHOD_PING);
+        for (int i = 0; i < 5; i++)
+            turn();
+    } while (seen.packets != before);
+    assert_true(seen.last->queued > net->limits.queued_bytes);
+}
+
+static void a_client_that_leaves_much_unread_is_closed(void **state)
+{
+    int fd = client_new();
+
+    assert_true(is_served(fd));
+    stop_the_reading(fd);
+    close(fd);
+    TURN_UNTIL(seen.closed == 1);
+}
+
+/* Events alone may stop the reading, too. */
+static void dropping_events_lets_more_be_read(void **state)
+{
+    FD_AUTO int fd = client_new();
+    static uint8_t bytes[60000];
+    struct frame_header header = {.method = METHOD_EVENT_NAME};
+
+    assert_true(is_served(fd));
+    for (uint64_t key = 1; seen.last->queued <= net->limits.queued_bytes; key++)
+        assert_true(connection_event(seen.last, &header, bytes, sizeof(bytes), key));
+    ask(fd, SILENT);
+    for (int i = 0; i < 5; i++)
+        turn();
+    assert_int_equal(seen.packets, 1);
+    connection_drop_events(seen.last);
+    TURN_UNTIL(seen.packets == 2);
+}
+
 static void finishing_sends_what_is_left(void **state)
 {
     FD_AUTO int fd = client_new();
@@ -821,6 +922,9 @@ int main(void)
         TEST(unread_events_give_way_to_newer_ones),
         TEST(a_full_house_tells_so),
         TEST(the_last_descriptors_are_for_telling_so),
+        TEST(what_fails_for_want_of_memory_is_tried_again),
+        TEST(a_client_that_leaves_much_unread_is_closed),
+        TEST(dropping_events_lets_more_be_read),
         TEST(finishing_sends_what_is_left),
     };
 

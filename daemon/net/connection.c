@@ -18,7 +18,14 @@ void connection_arm_deadline(struct connection *connection, uint64_t ms)
 {
     struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 
+    connection->overdue = false;
     (void)event_add(&connection->deadline_event, &tv);
+}
+
+void connection_disarm_deadline(struct connection *connection)
+{
+    connection->overdue = false;
+    (void)event_del(&connection->deadline_event);
 }
 
 /* It is asked again whenever something is done for the connection, so what stops the reading need not restart it. */
@@ -267,7 +274,7 @@ void connection_established(struct connection *connection)
         return;
     connection->established = true;
     if (!outbox_has_reply(connection))
-        (void)event_del(&connection->deadline_event);
+        connection_disarm_deadline(connection);
 }
 
 void connection_finish(struct connection *connection)
@@ -293,7 +300,7 @@ void connection_close(struct connection *connection, enum log_level level, const
     log_client(level, connection->who, "%s", reason);
     (void)event_del(&connection->read_event);
     (void)event_del(&connection->write_event);
-    (void)event_del(&connection->deadline_event);
+    connection_disarm_deadline(connection);
     list_remove(&connection->waiting_link);
     connection_schedule(connection);
 }

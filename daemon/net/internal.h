@@ -55,7 +55,9 @@ struct connection *connection_free(struct connection *connection);
 
 /* Has it served in its turn, if there is anything to do. */
 void connection_schedule(struct connection *connection);
+/* Forgets that the deadline before has passed, if its turn has not come yet. */
 void connection_arm_deadline(struct connection *connection, uint64_t ms);
+void connection_disarm_deadline(struct connection *connection);
 
 /* ---- outbox.c ---------------------------------------------------------------------------------------------------- */
 

@@ -103,7 +103,7 @@ static void outbox_close_writing(struct connection *connection)
     if (connection->finishing)
         connection_close(connection, LOG_LEVEL_INFO, "has closed its connection");
     else if (connection->established)
-        (void)event_del(&connection->deadline_event);
+        connection_disarm_deadline(connection);
     connection_schedule(connection);
 }
 
@@ -224,7 +224,7 @@ void connection_flush(struct connection *connection)
     }
     /* before HELLO the deadline is the handshake's */
     if (connection->established && !outbox_has_reply(connection) && !connection->finishing)
-        (void)event_del(&connection->deadline_event);
+        connection_disarm_deadline(connection);
     else if (connection->established && progress)
         connection_arm_deadline(connection, connection->net->limits.stall_ms);
 }
@@ -272,7 +272,8 @@ void connection_reply(struct connection *connection, const struct outgoing *repl
     if (connection->closing)
         return;
     if (!connection->write_closed && !sent_at_once(connection, reply) && outbox_add(connection, reply) &&
-        connection->established && !event_pending(&connection->deadline_event, EV_TIMEOUT, NULL))
+        connection->established && !connection->overdue &&
+        !event_pending(&connection->deadline_event, EV_TIMEOUT, NULL))
         connection_arm_deadline(connection, connection->net->limits.stall_ms);
     connection_schedule(connection);
 }

@@ -591,6 +591,27 @@ static void I7_who_waits_for_itself_is_disconnected(void **state)
     assert_true(has_ended(silent));
 }
 
+/* The deadline passes, and before its turn comes, what it was for is done. */
+static void who_waited_for_others_is_not_disconnected_afterwards(void **state)
+{
+    struct net_limits l = limits();
+    FD_AUTO int good = client_new();
+    ssize_t n;
+
+    l.stall_ms = 20;
+    net_set_limits(net, &l);
+    assert_true(is_served(good));
+    seen.reply_fds = 3;
+    seen.none_to_open = true;
+    ask(good, METHOD_PING);
+    TURN_UNTIL(seen.openings);
+    assert_true(WAIT_UNTIL((event_base_loop(base, EVLOOP_NONBLOCK), seen.last->overdue && seen.last->writable)));
+    seen.none_to_open = false;
+    TURN_UNTIL((n = hear_fds(good, NULL)) != -1);
+    assert_true(n > 0);
+    assert_true(is_served(good));
+}
+
 static void a_client_that_says_nothing_is_disconnected(void **state)
 {
     struct net_limits l = limits();
@@ -914,6 +935,7 @@ int main(void)
         TEST(a_reply_may_change_when_it_leaves),
         TEST(I7_who_keeps_the_budget_is_disconnected_when_others_wait),
         TEST(I7_who_waits_for_itself_is_disconnected),
+        TEST(who_waited_for_others_is_not_disconnected_afterwards),
         TEST(a_client_that_says_nothing_is_disconnected),
         TEST(I7_one_user_cannot_take_all_connections),
         TEST(a_shortage_of_descriptors_passes_or_turns_away),

@@ -43,7 +43,7 @@ bool net_user_is_backlogged(const struct net *net, const struct net_user *user);
 void net_close_socket(struct closer *closer, int fd);
 
 /* Has the connection's next packet tried again soon: descriptors in flight may have arrived, others been closed, or the
- * kernel may have memory for it. */
+ * kernel may have memory for it. It keeps its place among those who wait until it is sent. */
 void net_wait_for_budget(struct net *net, struct connection *connection);
 
 /* ---- connection.c ------------------------------------------------------------------------------------------------ */

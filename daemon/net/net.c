@@ -55,15 +55,13 @@ static void net_check_in_flight(struct net *net)
 static void on_budget(evutil_socket_t fd, short events, void *userdata)
 {
     struct net *net = userdata;
-    struct list *link;
 
     net_check_in_flight(net);
-    while ((link = list_pop(&net->waiting))) {
-        struct connection *connection = container_of(link, struct connection, waiting_link);
-
+    list_for_each_entry(connection, &net->waiting, struct connection, waiting_link) {
         connection->writable = true;
         connection_schedule(connection);
     }
+    net_arm_budget(net);
 }
 
 void net_close_socket(struct closer *closer, int fd)

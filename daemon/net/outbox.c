@@ -99,6 +99,7 @@ static void outbox_close_writing(struct connection *connection)
 {
     connection->write_closed = true;
     outbox_clear(connection);
+    list_remove(&connection->waiting_link);
     (void)event_del(&connection->write_event);
     if (connection->finishing)
         connection_close(connection, LOG_LEVEL_INFO, "has closed its connection");
@@ -130,6 +131,7 @@ static enum sent send_with_fds(struct connection *connection, const struct outgo
             net_wait_for_budget(connection->net, connection);
             return SENT_LATER;
         }
+        list_remove(&connection->waiting_link);
         if (event_add(&connection->write_event, NULL) < 0) {
             connection_close(connection, LOG_LEVEL_WARNING, "disconnected: the loop cannot watch it");
             return SENT_NEVER;
@@ -214,8 +216,11 @@ void connection_flush(struct connection *connection)
         if (sent == SENT_LATER)
             break;
         outbox_drop(connection, packet);
+        list_remove(&connection->waiting_link); /* it waits for the next one behind those who have got nothing */
         progress = true;
     }
+    if (list_is_empty(&connection->outbox))
+        list_remove(&connection->waiting_link);
     if (list_is_empty(&connection->outbox) || list_is_linked(&connection->waiting_link))
         (void)event_del(&connection->write_event);
     if (list_is_empty(&connection->outbox) && connection->finishing) {

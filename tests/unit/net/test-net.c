@@ -448,6 +448,34 @@ static void I7_descriptors_in_flight_are_bounded(void **state)
     assert_int_equal(fd_count(), open_before);
 }
 
+/* Who always has more to get comes after who has got nothing. */
+static void I7_those_who_wait_for_descriptors_take_turns(void **state)
+{
+    enum { REPLIES = 20, TAKEN_AT_MOST = 8 };
+    struct net_limits l = limits();
+    FD_AUTO int greedy = client_new();
+    FD_AUTO int modest = client_new();
+    unsigned taken = 0;
+
+    l.fds_in_flight = l.fds_in_flight_uid = 64;
+    net_set_limits(net, &l);
+    assert_true(is_served(greedy));
+    assert_true(is_served(modest));
+    seen.reply_fds = 30;
+    for (unsigned i = 0; i < REPLIES; i++)
+        ask(greedy, METHOD_PING);
+    TURN_UNTIL(seen.packets == 2 + REPLIES);
+    ask(modest, METHOD_PING);
+    TURN_UNTIL(seen.packets == 3 + REPLIES);
+    while (hear_fds(modest, NULL) == -1) {
+        while (hear_fds(greedy, NULL) != -1)
+            taken++;
+        assert_true(taken <= TAKEN_AT_MOST);
+        turn();
+        wait_a_moment();
+    }
+}
+
 static int client_new_as(uid_t uid)
 {
     int fd;
@@ -930,6 +958,7 @@ int main(void)
         TEST(I7_a_client_that_does_not_read_is_stopped_then_disconnected),
         TEST(I7_a_slow_reader_gets_everything),
         TEST(I7_descriptors_in_flight_are_bounded),
+        TEST(I7_those_who_wait_for_descriptors_take_turns),
         TEST(I7_users_leave_descriptors_in_flight_to_others),
         TEST(a_reply_waits_for_descriptors_to_open),
         TEST(a_reply_may_change_when_it_leaves),

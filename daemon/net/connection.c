@@ -28,7 +28,7 @@ void connection_disarm_deadline(struct connection *connection)
     (void)event_del(&connection->deadline_event);
 }
 
-/* It is asked again whenever something is done for the connection, so what stops the reading need not restart it. */
+/* Nothing remembers that reading has stopped: whatever is done for the connection asks anew. */
 static bool connection_may_read(const struct connection *connection)
 {
     return connection->readable && !connection->finishing && connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&

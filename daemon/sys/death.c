@@ -21,6 +21,8 @@
 /* Of the flags in /proc/PID/stat: it is past the point from which no thread comes back. */
 #define FLAG_EXITING 0x4
 
+/* A field of /proc/PID/stat, as text_stat_field() counts. */
+#define STAT_FLAGS  6
 #define STAT_SIZE   1024
 #define STATUS_SIZE 4096
 #define FOLDER_SIZE 4096
@@ -35,25 +37,22 @@ struct folder_entry {
     char name[];
 };
 
-/* The state, and the field behind six numbers. False and errno. */
+/* False and errno. */
 static bool death_read_stat(pid_t pid, pid_t thread, char *state, unsigned long *flags)
 {
     char text[STAT_SIZE];
-    const char *at;
+    const char *field;
 
     if (!text_read(text, sizeof(text), "%s/%d/task/%d/stat", sys->proc, (int)pid, (int)thread))
         return false;
-    /* the program's name may have brackets in it */
-    at = strrchr(text, ')');
-    if (!at || at[1] != ' ') {
+    field = text_stat_field(text, 0);
+    if (!field) {
         errno = EINVAL;
         return false;
     }
-    *state = at[2];
-    at += 2;
-    for (unsigned n = 0; at && n < 6; n++)
-        at = strchr(at + 1, ' ');
-    *flags = at ? strtoul(at, NULL, 10) : 0;
+    *state = *field;
+    field = text_stat_field(text, STAT_FLAGS);
+    *flags = field ? strtoul(field, NULL, 10) : 0;
     return true;
 }
 

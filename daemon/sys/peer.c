@@ -18,10 +18,12 @@
 #define SO_PEERPIDFD 77 /* 6.5 */
 #endif
 
-#define STAT_SIZE   1024
-#define CGROUP_SIZE 16384 /* paths of all hierarchies */
-#define GROUPS_MAX  65536 /* the kernel's own bound */
-#define OVERFLOW_ID 65534 /* the kernel's default */
+#define STAT_SIZE 1024
+/* A field of /proc/PID/stat, as text_stat_field() counts. */
+#define STAT_START_TIME 19
+#define CGROUP_SIZE     16384 /* paths of all hierarchies */
+#define GROUPS_MAX      65536 /* the kernel's own bound */
+#define OVERFLOW_ID     65534 /* the kernel's default */
 
 static int outcome_of(int error)
 {
@@ -51,33 +53,27 @@ bool peer_is_dead(int pidfd)
     return poll(&polled, 1, 0) > 0 && (polled.revents & POLLIN);
 }
 
-/* The rest of /proc/PID/stat from the bracket behind the program's name, which may have brackets in it. NULL if /proc
- * does not show this process. */
-static const char *read_stat(pid_t pid, char text[static STAT_SIZE])
+/* A field of /proc/PID/stat; NULL if /proc does not show this process. */
+static const char *read_stat_field(pid_t pid, unsigned n, char text[static STAT_SIZE])
 {
-    return text_read(text, STAT_SIZE, "/proc/%d/stat", (int)pid) ? strrchr(text, ')') : NULL;
+    return text_read(text, STAT_SIZE, "/proc/%d/stat", (int)pid) ? text_stat_field(text, n) : NULL;
 }
 
 bool process_pauses(pid_t pid)
 {
     char text[STAT_SIZE];
-    const char *at = read_stat(pid, text);
+    const char *state = read_stat_field(pid, 0, text);
 
-    return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+    return state && (*state == 'T' || *state == 't');
 }
 
-/* The number after the 20th blank; 0 if it cannot be seen. */
+/* 0 if it cannot be seen. */
 static uint64_t start_time_of(pid_t pid)
 {
     char text[STAT_SIZE];
-    const char *at = read_stat(pid, text);
-    uint64_t ticks = 0;
+    const char *ticks = read_stat_field(pid, STAT_START_TIME, text);
 
-    for (unsigned n = 0; at && n < 20; n++)
-        at = strchr(at + 1, ' ');
-    if (at)
-        (void)text_number_after(at, " ", &ticks);
-    return ticks;
+    return ticks ? strtoull(ticks, NULL, 10) : 0;
 }
 
 /* Opens the process that has the number now. If the process that connected has ended, then so has its connection,

@@ -78,6 +78,21 @@ bool text_number_after(const char *text, const char *key, uint64_t *ret)
     return found && parse_number(found + strlen(key), ret);
 }
 
+const char *text_stat_field(const char *text, unsigned n)
+{
+    /* the program's name may have brackets in it */
+    const char *at = strrchr(text, ')');
+
+    if (!at || at[1] != ' ')
+        return NULL;
+    at += 2;
+    for (; at && n; n--) {
+        at = strchr(at, ' ');
+        at = at ? at + 1 : NULL;
+    }
+    return at;
+}
+
 bool text_read_number(uint64_t *ret, const char *format, ...)
 {
     char text[64];

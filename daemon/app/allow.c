@@ -7,41 +7,15 @@
  */
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "app/app.h"
-#include "base/cleanup.h"
 #include "log/log.h"
-
-#define LOOKUP_BYTES 65536
-
-static bool look_up_user(const char *name, char *bytes, uint32_t *ret)
-{
-    struct passwd entry, *found = NULL;
-
-    if (getpwnam_r(name, &entry, bytes, LOOKUP_BYTES, &found) || !found)
-        return false;
-    *ret = found->pw_uid;
-    return true;
-}
-
-static bool look_up_group(const char *name, char *bytes, uint32_t *ret)
-{
-    struct group entry, *found = NULL;
-
-    if (getgrnam_r(name, &entry, bytes, LOOKUP_BYTES, &found) || !found)
-        return false;
-    *ret = found->gr_gid;
-    return true;
-}
 
 /* A number is taken as such, as no user or group may be called that. */
 static bool look_up_id(const char *name, bool group, uint32_t *ret)
 {
-    _cleanup_free_ char *bytes = NULL;
     unsigned long long number;
     char *end;
 
@@ -51,8 +25,7 @@ static bool look_up_id(const char *name, bool group, uint32_t *ret)
         *ret = (uint32_t)number;
         return !errno && number < UINT32_MAX;
     }
-    bytes = malloc(LOOKUP_BYTES);
-    return bytes && (group ? look_up_group(name, bytes, ret) : look_up_user(name, bytes, ret));
+    return !users_look_up(name, group, ret);
 }
 
 static enum allow_kind look_up(const struct config_pool *pool, enum config_allow kind, const char *name, uint32_t *ret)

@@ -178,6 +178,8 @@ unsigned settings_commit_threads(const struct config *config);
 /* The path of the default configuration, to be freed; NULL if there is no such file. */
 char *settings_config_path(const struct app_options *options, bool private);
 
+/* users.c: the number of a user or group by its name. 0, ENOENT, or why it is not known */
+int users_look_up(const char *name, bool is_group, uint32_t *ret);
 /* users.c: shares, totals, and what is configured for single users and groups; `buffers` are all that there can be */
 void users_set_limits(struct app *app, uint64_t buffers, struct account_limits *ret);
 

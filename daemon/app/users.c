@@ -23,6 +23,7 @@
 #include "base/cleanup.h"
 #include "config/value.h"
 #include "log/log.h"
+#include "sys/text.h"
 
 #define DEFAULT_SHARE 50
 /* What the broker's own records may take of the machine's memory: one part in so many, but not less than that. */
@@ -36,10 +37,9 @@
 /* Each buffer that leaves the broker is watched. No limit if it cannot be read. */
 static uint64_t users_watches(void)
 {
-    _cleanup_fclose_ FILE *file = fopen("/proc/sys/fs/inotify/max_user_watches", "re");
-    unsigned long long n;
+    uint64_t n;
 
-    return file && fscanf(file, "%llu", &n) == 1 && n ? n : UINT64_MAX;
+    return text_read_number(&n, "/proc/sys/fs/inotify/max_user_watches") && n ? n : UINT64_MAX;
 }
 
 static uint64_t users_metadata(const struct app *app)
@@ -66,25 +66,19 @@ static void users_set_totals(const struct app *app, uint64_t buffers, struct acc
 
 /* ---- users and groups with a section of their own ---------------------------------------------------------------- */
 
-/* 0, ENOENT, or why it is not known. */
-static int users_look_up(const struct config_user *user, uint32_t *ret)
+int users_look_up(const char *name, bool is_group, uint32_t *ret)
 {
     _cleanup_free_ char *text = malloc(ENTRY_MAX);
     struct passwd passwd, *found_user = NULL;
     struct group group, *found_group = NULL;
-    uint64_t number;
     int r;
 
-    if (value_number(user->name, &number) && number < UINT32_MAX) {
-        *ret = (uint32_t)number;
-        return 0;
-    }
     if (!text)
         return ENOMEM;
-    if (user->is_group)
-        r = getgrnam_r(user->name, &group, text, ENTRY_MAX, &found_group);
+    if (is_group)
+        r = getgrnam_r(name, &group, text, ENTRY_MAX, &found_group);
     else
-        r = getpwnam_r(user->name, &passwd, text, ENTRY_MAX, &found_user);
+        r = getpwnam_r(name, &passwd, text, ENTRY_MAX, &found_user);
     if (found_user)
         *ret = passwd.pw_uid;
     if (found_group)
@@ -92,10 +86,20 @@ static int users_look_up(const struct config_user *user, uint32_t *ret)
     return found_user || found_group ? 0 : r ? r : ENOENT;
 }
 
+static int users_find(const struct config_user *user, uint32_t *ret)
+{
+    uint64_t number;
+
+    if (!value_number(user->name, &number) || number >= UINT32_MAX)
+        return users_look_up(user->name, user->is_group, ret);
+    *ret = (uint32_t)number;
+    return 0;
+}
+
 static bool users_set_policy(const struct app *app, const struct config_user *user, struct account_policy *ret)
 {
     const char *kind = user->is_group ? "group" : "user";
-    int r = users_look_up(user, &ret->id);
+    int r = users_find(user, &ret->id);
 
     if (r) {
         log_warning("%s:%u: [%s %s] has no effect: %s", app->config->path, user->line, kind, user->name,

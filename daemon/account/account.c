@@ -83,11 +83,16 @@ const struct account_policy *account_policy_find(const struct account_limits *li
     return own ? own : policy_of_groups(limits, group, groups, n_groups);
 }
 
+static bool is_administrator(const struct account_limits *limits, uid_t uid)
+{
+    return !uid || uid == limits->administrator;
+}
+
 unsigned account_policy_share(const struct account_limits *limits, uid_t uid, const struct account_policy *policy)
 {
     if (policy && policy->share)
         return policy->share;
-    return limits->share && uid && uid != limits->administrator ? limits->share : SHARE_ALL;
+    return limits->share && !is_administrator(limits, uid) ? limits->share : SHARE_ALL;
 }
 
 /* A group's policy that is configured only now takes effect when the user connects next: its groups are not kept. */
@@ -236,11 +241,6 @@ static uint64_t limit_of(const struct account *account, enum account_slot slot)
     return limits->user[slot];
 }
 
-static bool is_administrator(const struct account *account)
-{
-    return !account->uid || account->uid == account->accounts->limits.administrator;
-}
-
 unsigned account_share(const struct account *account)
 {
     const struct account *user = account->parent ? account->parent : account;
@@ -254,7 +254,7 @@ static uint64_t most_of_total(const struct account *user, enum account_slot slot
     const struct accounts *accounts = user->accounts;
     uint64_t total = accounts->limits.total[slot];
 
-    if (user->parent || !total || is_administrator(user))
+    if (user->parent || !total || is_administrator(&accounts->limits, user->uid))
         return ACCOUNT_NO_LIMIT;
     return share_of(total, tally_sum(&accounts->sums[slot], last) - tally_sum(&user->tallies[slot], last),
                     account_share(user));

@@ -106,9 +106,7 @@ static void closing_close_whole(struct closing *closing)
 /* The account of the user who pays for it: it is charged until it is back. */
 static struct account *closing_payer(const struct closing *closing)
 {
-    struct account *account = closing->buffer->charge.account;
-
-    return account->parent ? account->parent : account;
+    return account_user(closing->buffer->charge.account);
 }
 
 /* Nobody waits for this memory any more (reclaim.h). */
@@ -149,7 +147,7 @@ static void closing_hangs_no_more(struct closing *closing)
 
 static void closing_slice_done(struct job *done);
 
-/* Whoever has it in a cache may also have it open, and may be writing to it. */
+/* A client that has it in a cache may also have it open, and may be writing to it. */
 static bool closing_others_have(const struct buffer *buffer)
 {
     return buffer->record->flags & BUFFER_WAS_CACHED && buffer->record->watch >= 0;

@@ -161,7 +161,7 @@ uint64_t settings_raise_nofile(void);
 /* Replaces app->limits; *ret_before is what accounts borrow until they get the new ones. */
 void settings_accounts(struct app *app, struct account_limits *ret_before);
 void settings_net(const struct app *app, struct net_limits *ret);
-/* A private broker serves its own user, whoever that is. */
+/* A private broker serves its own user, even if that has the overflow uid. */
 bool settings_refuse_overflow_uid(const struct app *app);
 /* The connections of a user who may have so many sessions. */
 unsigned settings_connections(const struct app *app, uint64_t sessions);

@@ -186,7 +186,7 @@ bool caches_alone_have(const struct buffer *buffer)
 {
     const uint32_t flags = BUFFER_IN_HAND | BUFFER_WAS_CACHED;
 
-    /* what could be sealed might not be emptied, and would be on its way back for ever */
+    /* what could be sealed might not be emptied, and would be on its way back forever */
     return (buffer->record->flags & (flags | BUFFER_PUBLISHABLE)) == flags && !buffer->record->plan;
 }
 

@@ -11,7 +11,7 @@
  *
  * A client that kills one broker may well kill the next a moment later. A slow request of somebody else would be
  * interrupted both times and be blamed for it. So where a broker had requests of several users at work, none of them is
- * blamed; each is suspected, and refused only after very many such deaths, lest brokers die for ever. When they are
+ * blamed; each is suspected, and refused only after very many such deaths, lest brokers die forever. When they are
  * repeated they begin one after the other, not before their broker has lived for a while, so that the one that kills
  * brokers is soon found alone.
  */

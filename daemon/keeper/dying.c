@@ -3,7 +3,7 @@
 /*
  * From a broker's death until the next one may start.
  *
- * Usually the broker ends at once. But a thread of it may hang in the kernel, for ever, by what a client has sent: then
+ * Usually the broker ends at once. But a thread of it may hang in the kernel, forever, by what a client has sent: then
  * there is no end to wait for. The next broker may start as soon as no thread of this one can do anything more: none
  * runs its program again once SIGKILL is pending for it, and one that only closes or receives something touches no
  * memory (sys/death.h). One that is in a call about memory soon comes out of it, so it is waited for; not without an

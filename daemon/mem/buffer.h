@@ -233,7 +233,7 @@ static inline uint32_t buffer_seals(const struct buffer *buffer)
     return buffer->fd >= 0 ? handle_seals(buffer->fd) : 0;
 }
 
-/* The flags on the wire. Whoever could write a publishable buffer may have sealed it, which nobody has to tell. */
+/* The flags on the wire. A process that could write a publishable buffer may have sealed it, and need not tell. */
 uint32_t buffer_flags(const struct buffer *buffer);
 
 /* May nobody write it any more, from now on? */

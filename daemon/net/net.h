@@ -110,7 +110,7 @@ DEFINE_CLEANUP(struct net *, net_free);
 void net_set_limits(struct net *net, const struct net_limits *limits);
 
 /*
- * A turn: serves users for a moment, each in its turn. Whoever runs the loop calls it after each round of events, so
+ * A turn: serves users for a moment, each in its turn. The loop calls it after each round of events, so
  * that timers, other descriptors and users who were not waiting yet get their part. Returns whether there is more to
  * do.
  */

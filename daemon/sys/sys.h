@@ -99,8 +99,8 @@ enum sys_change {
  * it atomically, and what would be a SIGBUS is an error. Where the file has no page it makes none: ENODATA. The operand
  * is less than 2048. -1 and errno.
  *
- * It takes no lock of the inode, as write() and lseek() would: whoever may write to the file can have that for ever, in
- * a write() of their own from memory whose page never comes.
+ * It takes no lock of the inode, as write() and lseek() would: a process that may write to the file can have it
+ * forever, in a write() of its own from memory whose page never comes.
  */
 int sys_change_word(int fd, size_t offset, enum sys_change how, unsigned operand);
 

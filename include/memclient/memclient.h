@@ -617,7 +617,7 @@ enum memclient_publish_flag {
 /*
  * Makes a buffer immutable, forever and for every process. Needs MANAGE, and MEMCLIENT_PUBLISHABLE at allocation. This
  * process's own writable mappings are made read-only first (a thread that writes then gets SIGSEGV), and are made
- * writable again if the broker refuses. Whoever has a publishable buffer open for writing can also seal it by fcntl(2),
+ * writable again if the broker refuses. Who has a publishable buffer open for writing can also seal it by fcntl(2),
  * or forbid that it is sealed: give READ to those who shall do neither. What is sealed already can be published.
  *     -EACCES      no MANAGE
  *     -EBUSY       another process has it mapped for writing, or has pinned its pages by input or output; the sentence

@@ -155,6 +155,42 @@ AC_DEFUN([MEMORYD_OPTION_SECCOMP], [
     AM_CONDITIONAL([SANDBOX], [test "$with_seccomp" = yes])
 ])
 
+# The Python module, for the interpreter that $PYTHON is, or the system's. It goes where that one looks, if this is below
+# the prefix; else into the prefix, and PYTHONPATH has to say so.
+AC_DEFUN([MEMORYD_OPTION_PYTHON], [
+    AC_ARG_VAR([PYTHON], [the Python interpreter, 3.11 or later, that the Python module is for])
+    AC_ARG_WITH([python],
+        [AS_HELP_STRING([--without-python], [make no Python module, as where there is no Python.h])],
+        [], [with_python=auto])
+    AC_ARG_WITH([pythondir],
+        [AS_HELP_STRING([--with-pythondir=DIR], [where the Python module goes])],
+        [], [with_pythondir=auto])
+    : "${PYTHON=/usr/bin/python3}"
+    memoryd_python=no
+    PYTHON_CFLAGS=
+    AS_IF([test "$with_python" != no], [
+        AC_MSG_CHECKING([for the headers of $PYTHON, 3.11 or later])
+        memoryd_include=`"$PYTHON" -c 'import sys, sysconfig; assert sys.version_info >= (3, 11)
+print(sysconfig.get_path("include"))' 2>/dev/null`
+        AS_IF([test -n "$memoryd_include" && test -e "$memoryd_include/Python.h"],
+              [memoryd_python=yes PYTHON_CFLAGS="-isystem $memoryd_include"])
+        AC_MSG_RESULT([$memoryd_python])])
+    AS_CASE([$with_python:$memoryd_python],
+        [yes:no], [AC_MSG_ERROR([no Python.h of Python 3.11 or later for $PYTHON: install python3-dev, or give --without-python])])
+    with_python=$memoryd_python
+    AS_IF([test "$with_python" = no], [PYTHON=])
+    AS_IF([test "$with_python:$with_pythondir" = yes:auto], [
+        memoryd_prefix=$prefix
+        AS_IF([test "$memoryd_prefix" = NONE], [memoryd_prefix=$ac_default_prefix])
+        with_pythondir='${prefix}'/`"$PYTHON" -c 'import os.path, site, sys
+lib = os.path.join(os.path.normpath(sys.argv[[1]]), "")
+below = [[path[len(lib):] for path in site.getsitepackages() if path.startswith(lib + "lib")]]
+print((below + [["lib/python%d.%d/site-packages" % sys.version_info[:2]]])[[0]])' "$memoryd_prefix"`])
+    AC_SUBST([PYTHON_CFLAGS])
+    AC_SUBST([pythondir], [$with_pythondir])
+    AM_CONDITIONAL([PYTHON], [test "$with_python" = yes])
+])
+
 AC_DEFUN([MEMORYD_OPTION_WERROR], [
     AC_ARG_ENABLE([werror],
         [AS_HELP_STRING([--enable-werror], [treat compiler warnings as errors, as CI does])],

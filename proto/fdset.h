@@ -11,10 +11,6 @@
  *
  * A position keeps its number when its neighbour is stolen, because the items of a batch and their descriptors are
  * matched by position.
- *
- * Closing the last descriptor of a file that a peer sent can block for as long as the peer likes: a TCP socket may
- * linger, and a file system in user space asks its owner first. A server that must not block gives such a set a closer,
- * which hands them to a thread that may.
  */
 #pragma once
 
@@ -29,14 +25,8 @@ enum {
     FDSET_E_FULL,
 };
 
-/* Takes descriptors to close. It is embedded in its owner. */
-struct fd_closer {
-    void (*close)(struct fd_closer *closer, int fd);
-};
-
 struct fdset {
     unsigned n;
-    struct fd_closer *closer; /* NULL: descriptors are just closed */
     int fds[MEMORYD_FDS_MAX];
 };
 
@@ -46,23 +36,13 @@ struct fdset {
 static inline void fdset_init(struct fdset *set)
 {
     set->n = 0;
-    set->closer = NULL;
-}
-
-/* Closes a descriptor as this set closes its own. */
-static inline void fdset_close(const struct fdset *set, int fd)
-{
-    if (set->closer && fd >= 0)
-        set->closer->close(set->closer, fd);
-    else
-        (void)fd_close(fd);
 }
 
 /* Closes all descriptors and leaves the set empty. errno stays. */
 static inline void fdset_deinit(struct fdset *set)
 {
     for (unsigned i = 0; i < set->n; i++)
-        fdset_close(set, steal_fd(&set->fds[i]));
+        (void)fd_close(steal_fd(&set->fds[i]));
     set->n = 0;
 }
 
@@ -82,13 +62,12 @@ static inline int fdset_steal(struct fdset *set, unsigned i)
     return i < set->n ? steal_fd(&set->fds[i]) : -1;
 }
 
-/* Moves all descriptors and the closer into another set, which is empty. */
+/* Moves all descriptors into another set, which is empty. */
 static inline void fdset_move(struct fdset *to, struct fdset *from)
 {
     assert(!to->n);
     memcpy(to->fds, from->fds, from->n * sizeof(from->fds[0]));
     to->n = from->n;
-    to->closer = from->closer;
     from->n = 0;
 }
 

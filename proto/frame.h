@@ -43,6 +43,7 @@ enum frame_side {
  */
 #define FRAME_ERRORS(X)                                                               \
     X(SHORT, "a packet shorter than a header")                                        \
+    X(DESCRIPTORS, "descriptors, which are taken at the door only (protocol 1.4)")    \
     X(LONG, "a packet longer than 65536 bytes")                                       \
     X(MAGIC, "a packet that does not begin with MEMD")                                \
     X(VERSION, "a packet of another protocol version")                                \

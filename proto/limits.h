@@ -32,12 +32,16 @@
 /* Messages inside a message: the rows of a listing, and what a row might hold. */
 #define MEMORYD_NESTING_MAX 2
 /* Fields of a later version that are skipped, per message and per row of it. */
-#define MEMORYD_UNKNOWN_FIELDS_MAX  16
-#define MEMORYD_NODES_MAX           64
-#define MEMORYD_NAME_MAX            255
+#define MEMORYD_UNKNOWN_FIELDS_MAX 16
+#define MEMORYD_NODES_MAX          64
+#define MEMORYD_NAME_MAX           255
+/* Names of one buffer, whoever bound them. */
+#define MEMORYD_BUFFER_NAMES_MAX    64
 #define MEMORYD_SENTENCE_MAX        255
 #define MEMORYD_PROGRAM_MAX         63
 #define MEMORYD_POOL_NAME_MAX       63
+#define MEMORYD_WORD_MAX            31 /* of a method, a status or the key of a limit */
+#define MEMORYD_LIMIT_KEY_MAX       63
 #define MEMORYD_POOL_ALLOW_MAX      198 /* as long as a line of the configuration */
 #define MEMORYD_HOLDERS_MAX         16
 #define MEMORYD_CHECK_SENTENCES_MAX 16
@@ -48,6 +52,10 @@
 /* ---- a session --------------------------------------------------------------------------------------------------- */
 /* Recorded requests that the client has not acknowledged: under way, or done and their replies kept for a repeat. */
 #define MEMORYD_UNACKNOWLEDGED_MAX 64
+
+/* What is shown at a door: a request, and its answer up to the sentence. */
+#define MEMORYD_DOOR_REQUEST 8
+#define MEMORYD_DOOR_ANSWER  16
 
 /* Ranges that other brokers gave a client, in HELLO. */
 #define MEMORYD_OCCUPIED_MAX 64

@@ -33,10 +33,11 @@ enum method_grants { GRANTS_NOTHING, GRANTS_HOLDS, GRANTS_RANGE, GRANTS_TOKENS }
     X( 2, GOODBYE,           goodbye,           GoodbyeRequest,    Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X( 3, PING,              ping,              PingRequest,       Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X( 4, SUBSCRIBE,         subscribe,         SubscribeRequest,  Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
+    X( 5, DOOR,              door,              DoorRequest,       DoorReply,         SESSION_NEEDED,  0,  1, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X(10, ALLOC,             alloc,             AllocRequest,      Buffers,           SESSION_NEEDED,  0, 64, METHOD_SLOW,  REPEAT_RECORDED, GRANTS_HOLDS) \
     X(11, RELEASE,           release,           ReleaseRequest,    Statuses,          SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_NOTHING) \
     X(12, EXPORT,            export,            ExportRequest,     Statuses,          SESSION_NEEDED,  0, 64, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
-    X(13, IMPORT,            import,            ImportRequest,     Buffers,           SESSION_NEEDED, 64,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_HOLDS) \
+    X(13, IMPORT,            import,            ImportRequest,     Buffers,           SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_HOLDS) \
     X(14, OPEN,              open,              OpenRequest,       Buffers,           SESSION_NEEDED,  0, 64, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_HOLDS) \
     X(15, LOOKUP,            lookup,            LookupRequest,     Buffers,           SESSION_NEEDED,  0,  1, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_HOLDS) \
     X(16, SHARE,             share,             ShareRequest,      ShareReply,        SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_TOKENS) \
@@ -46,7 +47,7 @@ enum method_grants { GRANTS_NOTHING, GRANTS_HOLDS, GRANTS_RANGE, GRANTS_TOKENS }
     X(20, DESTROY,           destroy,           DestroyRequest,    Done,              SESSION_NEEDED,  0,  0, METHOD_SLOW,  REPEAT_RECORDED, GRANTS_NOTHING) \
     X(21, INFO,              info,              InfoRequest,       BufferInfo,        SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X(22, MOVE,              move,              MoveRequest,       Done,              SESSION_NEEDED,  0,  0, METHOD_SLOW,  REPEAT_RECORDED, GRANTS_NOTHING) \
-    X(23, ADOPT,             adopt,             AdoptRequest,      Buffers,           SESSION_NEEDED,  1,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_HOLDS) \
+    X(23, ADOPT,             adopt,             AdoptRequest,      Buffers,           SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_HOLDS) \
     X(30, NAME_BIND,         name_bind,         NameBindRequest,   Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_NOTHING) \
     X(31, NAME_UNBIND,       name_unbind,       NameUnbindRequest, Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_NOTHING) \
     X(40, RESERVE,           reserve,           ReserveRequest,    ReserveReply,      SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_RANGE) \
@@ -62,7 +63,9 @@ enum method_grants { GRANTS_NOTHING, GRANTS_HOLDS, GRANTS_RANGE, GRANTS_TOKENS }
     X(63, LIST_SESSIONS,     list_sessions,     ListRequest,       SessionsReply,     SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X(64, LIST_RESERVATIONS, list_reservations, ListRequest,       ReservationsReply, SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X(65, LIST_NAMES,        list_names,        ListRequest,       NamesReply,        SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
-    X(66, LIST_TOKENS,       list_tokens,       ListRequest,       TokensReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING)
+    X(66, LIST_TOKENS,       list_tokens,       ListRequest,       TokensReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
+    X(67, LIST_HISTORY,      list_history,      ListRequest,       HistoryReply,      SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
+    X(68, LIST_LIMITS,       list_limits,       ListRequest,       LimitsReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING)
 /* clang-format on */
 
 /* X(id, NAME, name, Message): packets of the broker with sequence 0 */

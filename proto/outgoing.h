@@ -20,3 +20,10 @@ struct outgoing {
     size_t fd_list_size;
     unsigned n_fds; /* the most that go with it */
 };
+
+/* What came of opening them. */
+enum outgoing_fds {
+    OUTGOING_OPEN,  /* all that there are */
+    OUTGOING_SOME,  /* the first of them: the others in the next turn of its client */
+    OUTGOING_LATER, /* none can be opened now */
+};

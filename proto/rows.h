@@ -38,7 +38,9 @@
     X(SESSIONS,     sessions,     session,     SessionInfo,     SessionsReply)                  \
     X(RESERVATIONS, reservations, reservation, ReservationInfo, ReservationsReply)              \
     X(NAMES,        names,        name,        NameInfo,        NamesReply)                     \
-    X(TOKENS,       tokens,       token,       TokenInfo,       TokensReply)
+    X(TOKENS,       tokens,       token,       TokenInfo,       TokensReply)                    \
+    X(HISTORY,      history,      history_entry, HistoryEntry,  HistoryReply)                   \
+    X(LIMITS,       limits,       limit,       LimitInfo,       LimitsReply)
 /* clang-format on */
 
 enum list_kind {
@@ -77,7 +79,8 @@ enum list_kind {
     X(NUMBER, stock, uint64_t)                                  \
     X(NUMBER, stock_buffers, uint64_t)                          \
     X(NUMBER, stock_ready, uint64_t)                            \
-    X(TEXT, allow, MEMORYD_POOL_ALLOW_MAX + 1)
+    X(TEXT, allow, MEMORYD_POOL_ALLOW_MAX + 1)                  \
+    X(NUMBER, client_charged, bool)
 
 #define MEMORYD_ROW_buffer(X)                                                       \
     X(NUMBER, id, uint64_t)                                                         \
@@ -157,3 +160,43 @@ enum list_kind {
     X(NUMBER, expires_ms, uint64_t)                    \
     X(NUMBER, maker_uid, uid_t)                        \
     X(NUMBER, session, uint64_t)
+
+#define MEMORYD_ROW_history_entry(X)                  \
+    X(NUMBER, serial, uint64_t)                       \
+    X(NUMBER, kind, uint32_t) /* HistoryEntry.Kind */ \
+    X(NUMBER, at_ms, uint64_t)                        \
+    X(NUMBER, first_ms, uint64_t)                     \
+    X(NUMBER, count, uint32_t)                        \
+    X(NUMBER, uid, uid_t)                             \
+    X(NUMBER, pid, pid_t)                             \
+    X(NUMBER, session, uint64_t)                      \
+    X(TEXT, program, MEMORYD_PROGRAM_MAX + 1)         \
+    X(TEXT, method, MEMORYD_WORD_MAX + 1)             \
+    X(TEXT, status, MEMORYD_WORD_MAX + 1)             \
+    X(TEXT, sentence, MEMORYD_SENTENCE_MAX + 1)       \
+    X(TEXT, resource, MEMORYD_WORD_MAX + 1)           \
+    X(TEXT, pool, MEMORYD_POOL_NAME_MAX + 1)          \
+    X(NUMBER, wanted, uint64_t)                       \
+    X(NUMBER, used, uint64_t)                         \
+    X(NUMBER, limit, uint64_t)                        \
+    X(NUMBER, mine, uint64_t)                         \
+    X(NUMBER, most_uid, uid_t)                        \
+    X(NUMBER, most, uint64_t)                         \
+    X(NUMBER, waited_ms, uint64_t)                    \
+    X(NUMBER, end, uint32_t) /* HistoryEntry.End */   \
+    X(NUMBER, exit_status, uint32_t)                  \
+    X(NUMBER, began_ms, uint64_t)                     \
+    X(NUMBER, bytes, uint64_t)                        \
+    X(NUMBER, holds, uint32_t)                        \
+    X(NUMBER, buffer, uint64_t)
+
+#define MEMORYD_ROW_limit(X)                 \
+    X(NUMBER, uid, uid_t)                    \
+    X(TEXT, resource, MEMORYD_WORD_MAX + 1)  \
+    X(TEXT, pool, MEMORYD_POOL_NAME_MAX + 1) \
+    X(NUMBER, used, uint64_t)                \
+    X(NUMBER, limit, uint64_t)               \
+    X(NUMBER, available, uint64_t)           \
+    X(NUMBER, session_limit, uint64_t)       \
+    X(NUMBER, share, uint32_t)               \
+    X(TEXT, key, MEMORYD_LIMIT_KEY_MAX + 1)

@@ -22,12 +22,16 @@
 #define DESCRIPTOR_DiscardRequest    memoryd__v1__discard_request__descriptor
 #define DESCRIPTOR_DiscardedEvent    memoryd__v1__discarded_event__descriptor
 #define DESCRIPTOR_Done              memoryd__v1__done__descriptor
+#define DESCRIPTOR_DoorReply         memoryd__v1__door_reply__descriptor
+#define DESCRIPTOR_DoorRequest       memoryd__v1__door_request__descriptor
 #define DESCRIPTOR_ExportRequest     memoryd__v1__export_request__descriptor
 #define DESCRIPTOR_GoodbyeRequest    memoryd__v1__goodbye_request__descriptor
 #define DESCRIPTOR_HelloReply        memoryd__v1__hello_reply__descriptor
 #define DESCRIPTOR_HelloRequest      memoryd__v1__hello_request__descriptor
+#define DESCRIPTOR_HistoryReply      memoryd__v1__history_reply__descriptor
 #define DESCRIPTOR_ImportRequest     memoryd__v1__import_request__descriptor
 #define DESCRIPTOR_InfoRequest       memoryd__v1__info_request__descriptor
+#define DESCRIPTOR_LimitsReply       memoryd__v1__limits_reply__descriptor
 #define DESCRIPTOR_ListRequest       memoryd__v1__list_request__descriptor
 #define DESCRIPTOR_LookupRequest     memoryd__v1__lookup_request__descriptor
 #define DESCRIPTOR_LostEvent         memoryd__v1__lost_event__descriptor

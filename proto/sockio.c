@@ -34,6 +34,11 @@ union control_out {
     char bytes[CMSG_SPACE(MEMORYD_FDS_MAX * sizeof(int))];
 };
 
+/* Of Linux 6.16; not in all headers. */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
 /* Keeps the descriptors that fit, if any are wanted, and closes the others. True: there were others. */
 static bool take_fds(struct msghdr *message, bool keep, struct fdset *fds)
 {
@@ -50,7 +55,7 @@ static bool take_fds(struct msghdr *message, bool keep, struct fdset *fds)
 
             memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
             if (!keep || fdset_push(fds, fd)) {
-                fdset_close(fds, fd);
+                (void)fd_close(fd);
                 closed = true;
             }
         }
@@ -108,6 +113,24 @@ static int receive_packet(int socket, void *buffer, size_t size, size_t *length,
 int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds)
 {
     return receive_packet(socket, buffer, size, length, fds, MSG_DONTWAIT);
+}
+
+int sockio_peek(int socket, void *buffer, size_t size, size_t *length)
+{
+    struct iovec iov = {.iov_base = buffer, .iov_len = size};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n;
+
+    /* sockio_recv() finds what came after the error, and the same end */
+    do {
+        n = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+    if (n < 0 && (errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS))
+        return SOCKIO_E_AGAIN;
+    if (n < 0 || !(message.msg_flags & MSG_CTRUNC))
+        return 0;
+    *length = (size_t)n;
+    return SOCKIO_E_FDS_LOST;
 }
 
 int sockio_recv_wait(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds)
@@ -203,14 +226,29 @@ int sockio_send(int socket, const struct iovec *iov, unsigned n_iov, const int *
     return 0;
 }
 
-int sockio_is_drained(int socket, bool *drained)
+int sockio_unread(int socket, size_t *bytes)
 {
-    int bytes;
+    int n;
 
-    if (ioctl(socket, SIOCOUTQ, &bytes) < 0)
+    if (ioctl(socket, SIOCOUTQ, &n) < 0)
         return -errno;
-    *drained = !bytes;
+    *bytes = (size_t)n;
     return 0;
+}
+
+bool sockio_refuse_fds(int socket)
+{
+    const int off = 0;
+
+    return !setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+}
+
+bool sockio_refuses_fds(int socket)
+{
+    int on = 1;
+    socklen_t size = sizeof(on);
+
+    return !getsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &on, &size) && !on;
 }
 
 bool sockio_is_spent(int socket)
@@ -249,12 +287,4 @@ bool sockio_is_socket(int fd)
 
     errno = saved;
     return found;
-}
-
-bool sockio_has_socket(const struct fdset *fds)
-{
-    for (unsigned i = 0; i < fds->n; i++)
-        if (fds->fds[i] >= 0 && sockio_is_socket(fds->fds[i]))
-            return true;
-    return false;
 }

@@ -4,7 +4,8 @@
  *
  * Descriptors that cross a socket are easily lost: they arrive although the packet is refused, they arrive in part when
  * a table is full, and a plain read() destroys them. So there is one function for each direction, and it either
- * succeeds as a whole or leaves nothing open. Neither waits, except sockio_recv_wait(). (sockio_is_spent() only peeks.)
+ * succeeds as a whole or leaves nothing open. Neither waits, except sockio_recv_wait(). (sockio_is_spent() and
+ * sockio_peek() only peek.)
  *
  * The sockets are SOCK_SEQPACKET: one call, one packet, its descriptors with it.
  */
@@ -44,9 +45,8 @@ enum {
 
 /*
  * Receives one packet into `buffer`, its length (at least 1) into *length and its descriptors into `fds`, which must be
- * empty. Refused descriptors go to the closer of `fds`. Any result but 0 and SOCKIO_E_FDS_LOST leaves `fds` empty,
- * *length untouched and nothing open; the buffer's contents are then undefined. A negative errno is our mistake (EBADF,
- * ENOTSOCK), never the peer's.
+ * empty. Any result but 0 and SOCKIO_E_FDS_LOST leaves `fds` empty, *length untouched and nothing open; the buffer's
+ * contents are then undefined. A negative errno is our mistake (EBADF, ENOTSOCK), never the peer's.
  */
 int sockio_recv(int socket, void *buffer, size_t size, size_t *length, struct fdset *fds);
 
@@ -66,10 +66,25 @@ int sockio_set_wait(int socket, unsigned milliseconds);
 int sockio_send(int socket, const struct iovec *iov, unsigned n_iov, const int *fds, unsigned n_fds);
 
 /*
- * Has the peer received everything that was sent to it? Until then, descriptors in flight count against our user. Takes
- * one system call. 0, or a negative errno.
+ * How much memory the kernel has for what was sent and the peer has not received: as long as it is not 0, there may be
+ * descriptors in flight, which count against our user. Takes one system call. 0, or a negative errno.
  */
-int sockio_is_drained(int socket, bool *drained);
+int sockio_unread(int socket, size_t *bytes);
+
+/* The most that a packet of so many bytes takes of that: its buffers are as large as powers of two, beside what the
+ * kernel notes of each. */
+static inline size_t sockio_unread_max(size_t size)
+{
+    return 2 * size + 1280;
+}
+
+/*
+ * From now on the kernel refuses, with EPERM, to send descriptors to this socket or, if it listens, to those that are
+ * made by it. What was queued before stays. False: this kernel cannot (before 6.16).
+ */
+bool sockio_refuse_fds(int socket);
+/* Were descriptors refused from the beginning of the connection? */
+bool sockio_refuses_fds(int socket);
 
 /*
  * Will nothing come any more, and is nothing left to receive? Closing the socket also closes the descriptors in packets
@@ -78,9 +93,13 @@ int sockio_is_drained(int socket, bool *drained);
 bool sockio_is_spent(int socket);
 
 /*
- * Is one of them a socket? A socket sent over a socket can make a cycle that only the kernel's garbage collector frees,
- * and no method takes one. This asks the socket layer, not the file: a stat() of a file in a peer's own file system
- * would wait for the peer.
+ * Does the next packet bring descriptors? It stays where it is, and they are not received: not even for a moment, since
+ * this process would be the one that closes them last. SOCKIO_E_FDS_LOST: it does, and its first bytes are in the
+ * buffer, *length of them. 0: it brings none, or nothing comes any more. SOCKIO_E_AGAIN: there is none, and the next
+ * may bring some, so sockio_recv() must not be called.
  */
-bool sockio_has_socket(const struct fdset *fds);
+int sockio_peek(int socket, void *buffer, size_t size, size_t *length);
+
+/* Is it a socket? This asks the socket layer, not the file: a stat() of a file in a peer's own file system would wait
+ * for the peer. */
 bool sockio_is_socket(int fd);

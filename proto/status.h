@@ -53,7 +53,8 @@
     X(PROTOCOL, 36, EPROTO, "the message breaks the protocol; the connection closes")                        \
     X(NO_DESCRIPTORS, 37, ENFILE, "the broker's descriptor limit is reached")                                \
     X(SHUTTING_DOWN, 38, ESHUTDOWN, "the broker is stopping")                                                \
-    X(NO_SUCH_METHOD, 39, ENOSYS, "the broker has no such method")
+    X(NO_SUCH_METHOD, 39, ENOSYS, "the broker has no such method")                                           \
+    X(TICKET_STALE, 40, EAGAIN, "the ticket was used, is too old, or of another broker or session")
 
 enum status {
 #define X(name, number, err, text) STATUS_##name = number,

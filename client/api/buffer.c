@@ -22,15 +22,15 @@ static int check_alloc(const struct memclient_alloc_options *o, size_t n)
         return fail_with(EINVAL, "%u is no placement", o->placement);
     if (o->alignment && !is_power_of_two(o->alignment))
         return fail_with(EINVAL, "the alignment is no power of two");
-    if (o->flags &
-        ~(unsigned)(MEMCLIENT_PUBLISHABLE | MEMCLIENT_NO_ADDRESS | MEMCLIENT_NO_DESCRIPTOR | MEMCLIENT_SHARED_SOON))
+    if (o->flags & ~(unsigned)(MEMCLIENT_ALLOC_PUBLISHABLE | MEMCLIENT_ALLOC_NO_HOME | MEMCLIENT_ALLOC_NO_DESCRIPTOR |
+                               MEMCLIENT_ALLOC_SHARED_SOON))
         return fail_with(EINVAL, "flags: 0x%x has bits that no allocation has", o->flags);
-    if (o->address && o->flags & MEMCLIENT_NO_ADDRESS)
-        return fail_with(EINVAL, "an address is wanted and MEMCLIENT_NO_ADDRESS is set");
+    if (o->address && o->flags & MEMCLIENT_ALLOC_NO_HOME)
+        return fail_with(EINVAL, "an address is wanted and MEMCLIENT_ALLOC_NO_HOME is set");
     return o->name ? check_name(o->name) : 0;
 }
 
-int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
+int memclient_alloc_many(struct memclient_context *ctx, size_t n, const uint64_t *sizes,
                          const struct memclient_alloc_options *from, struct memclient_buffer **bufs)
 {
     struct alloc_spec spec = {.n = (unsigned)n, .sizes = sizes};
@@ -52,7 +52,7 @@ int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
     return r ? r : buffer_alloc(ctx, &spec, bufs);
 }
 
-int memclient_alloc(struct memclient *ctx, uint64_t size, const struct memclient_alloc_options *options,
+int memclient_alloc(struct memclient_context *ctx, uint64_t size, const struct memclient_alloc_options *options,
                     struct memclient_buffer **buf)
 {
     return memclient_alloc_many(ctx, 1, &size, options, buf);
@@ -93,11 +93,9 @@ int memclient_cache_take(struct memclient_buffer *buf)
     return r ? r : hold_cache_take(buf);
 }
 
-int memclient_cache_is_lost(struct memclient_buffer *buf)
+bool memclient_cache_is_lost(struct memclient_buffer *buf)
 {
-    int r = check_pointer(buf, "buf");
-
-    return r ? r : hold_cache_is_lost(buf);
+    return hold_cache_is_lost(buf);
 }
 
 uint64_t memclient_buffer_id(const struct memclient_buffer *buf)
@@ -130,17 +128,17 @@ unsigned memclient_buffer_flags(const struct memclient_buffer *buf)
     return buffer_flags(buf);
 }
 
-void *memclient_buffer_address(const struct memclient_buffer *buf)
+void *memclient_buffer_home(const struct memclient_buffer *buf)
 {
     return (void *)(uintptr_t)buffer_address(buf);
 }
 
-struct memclient *memclient_buffer_context(const struct memclient_buffer *buf)
+struct memclient_context *memclient_buffer_context(const struct memclient_buffer *buf)
 {
     return buf->ctx;
 }
 
-int memclient_buffer_info(struct memclient_buffer *buf, struct memclient_buffer_info *info)
+int memclient_buffer_query(struct memclient_buffer *buf, struct memclient_buffer_info *info)
 {
     struct memclient_buffer_info filled;
     int r;
@@ -180,9 +178,14 @@ int memclient_move(struct memclient_buffer *buf, uint32_t node)
     return r ? r : buffer_move(buf, node);
 }
 
-int memclient_destroy(struct memclient *ctx, uint64_t id, bool force)
+int memclient_destroy_id(struct memclient_context *ctx, uint64_t id, unsigned flags)
 {
-    int r = id ? check_context(&ctx) : fail_with(EINVAL, "0 is no buffer's id");
+    int r;
 
-    return r ? r : buffer_destroy(ctx, id, force);
+    if (!id)
+        return fail_with(EINVAL, "0 is no buffer's id");
+    if (flags & ~(unsigned)MEMCLIENT_DESTROY_FORCE)
+        return fail_with(EINVAL, "flags: 0x%x is not known", flags);
+    r = check_context(&ctx);
+    return r ? r : buffer_destroy(ctx, id, flags & MEMCLIENT_DESTROY_FORCE);
 }

@@ -34,7 +34,7 @@ int write_output(void *to, const void *from, size_t size)
     return 0;
 }
 
-int check_context(struct memclient **ctx)
+int check_context(struct memclient_context **ctx)
 {
     return *ctx ? 0 : context_default(ctx);
 }

@@ -19,7 +19,7 @@ int check_output(const void *to, const char *what);
 int write_output(void *to, const void *from, size_t size);
 
 /* Replaces NULL by the default context. */
-int check_context(struct memclient **ctx);
+int check_context(struct memclient_context **ctx);
 
 int check_pointer(const void *pointer, const char *what);
 int check_rights(unsigned rights, unsigned allowed, const char *what);

@@ -6,6 +6,7 @@
 #include "api/check.h"
 #include "core/context.h"
 #include "proto/status.h"
+#include "rpc/interrupt.h"
 
 const char *memclient_version(void)
 {
@@ -22,14 +23,19 @@ unsigned memclient_error_status(void)
     return fail_status();
 }
 
+void memclient_set_interrupt(bool (*interrupted)(void *data), void *data)
+{
+    interrupt_set(interrupted, data);
+}
+
 const char *memclient_status_name(unsigned status)
 {
     return status_name(status);
 }
 
-int memclient_open(const struct memclient_options *from, struct memclient **ctx)
+int memclient_context_open(const struct memclient_context_options *from, struct memclient_context **ctx)
 {
-    struct memclient_options options;
+    struct memclient_context_options options;
     int r = check_pointer(ctx, "ctx");
 
     if (!r)
@@ -39,13 +45,13 @@ int memclient_open(const struct memclient_options *from, struct memclient **ctx)
     return r ? r : context_open(&options, ctx);
 }
 
-void memclient_close(struct memclient *ctx)
+void memclient_context_close(struct memclient_context *ctx)
 {
     if (ctx && !ctx->is_default)
         context_close(ctx);
 }
 
-int memclient_default(struct memclient **ctx)
+int memclient_context_default(struct memclient_context **ctx)
 {
     int r = check_pointer(ctx, "ctx");
 
@@ -53,16 +59,16 @@ int memclient_default(struct memclient **ctx)
 }
 
 /* The context may still have the figures of a session that is gone, so the broker is asked first. */
-int memclient_connection(struct memclient *ctx, struct memclient_connection_info *info)
+int memclient_context_query(struct memclient_context *ctx, struct memclient_context_info *info)
 {
-    struct memclient_connection_info filled = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context_info filled = MEMCLIENT_CONTEXT_INFO_INIT;
     int r;
 
     r = check_output(info, "info");
     if (!r)
         r = check_context(&ctx);
     if (!r)
-        r = memclient_ping(ctx);
+        r = memclient_broker_ping(ctx);
     if (r)
         return r;
     pthread_mutex_lock(&ctx->lock);
@@ -79,7 +85,7 @@ int memclient_connection(struct memclient *ctx, struct memclient_connection_info
     return write_output(info, &filled, sizeof(filled));
 }
 
-int memclient_ping(struct memclient *ctx)
+int memclient_broker_ping(struct memclient_context *ctx)
 {
     int r = check_context(&ctx);
 

@@ -5,7 +5,7 @@
 
 /* ---- listings ---------------------------------------------------------------------------------------------------- */
 
-static int list_pages(struct memclient *ctx, struct rpc_listing *listing)
+static int list_pages(struct memclient_context *ctx, struct rpc_listing *listing)
 {
     int r = check_context(&ctx);
 
@@ -18,54 +18,59 @@ static int list_pages(struct memclient *ctx, struct rpc_listing *listing)
 }
 
 /* The caller's function takes a pointer to its own type of item. A small struct carries it through the untyped one. */
-#define LISTING(name, KIND, type)                                                                            \
-    struct name##_caller {                                                                                   \
-        int (*fn)(const struct type *, void *);                                                              \
-        void *data;                                                                                          \
-    };                                                                                                       \
-    static int name##_item(const void *item, void *data)                                                     \
-    {                                                                                                        \
-        const struct name##_caller *caller = data;                                                           \
-                                                                                                             \
-        return caller->fn(item, caller->data);                                                               \
-    }                                                                                                        \
-    int memclient_list_##name(struct memclient *ctx, int (*fn)(const struct type *, void *), void *data)     \
-    {                                                                                                        \
-        struct name##_caller caller = {fn, data};                                                            \
-                                                                                                             \
-        return fn ? list_pages(ctx, &(struct rpc_listing){.kind = KIND, .fn = name##_item, .data = &caller}) \
-                  : fail_with(EINVAL, "fn is NULL");                                                         \
+#define LISTING_FROM(name, KIND, type, CURSOR, ...)                                                                 \
+    struct name##_caller {                                                                                          \
+        int (*fn)(const struct type *, void *);                                                                     \
+        void *data;                                                                                                 \
+    };                                                                                                              \
+    static int name##_item(const void *item, void *data)                                                            \
+    {                                                                                                               \
+        const struct name##_caller *caller = data;                                                                  \
+                                                                                                                    \
+        return caller->fn(item, caller->data);                                                                      \
+    }                                                                                                               \
+    int memclient_list_##name(struct memclient_context *ctx, ##__VA_ARGS__, int (*fn)(const struct type *, void *), \
+                              void *data)                                                                           \
+    {                                                                                                               \
+        struct name##_caller caller = {fn, data};                                                                   \
+        struct rpc_listing listing = {.kind = KIND, .cursor = CURSOR, .fn = name##_item, .data = &caller};          \
+                                                                                                                    \
+        return fn ? list_pages(ctx, &listing) : fail_with(EINVAL, "fn is NULL");                                    \
     }
+#define LISTING(name, KIND, type) LISTING_FROM(name, KIND, type, 0)
 
-LISTING(nodes, LIST_NODES, memclient_node)
-LISTING(pools, LIST_POOLS, memclient_pool)
+LISTING(nodes, LIST_NODES, memclient_node_info)
+LISTING(pools, LIST_POOLS, memclient_pool_info)
 LISTING(buffers, LIST_BUFFERS, memclient_buffer_info)
-LISTING(sessions, LIST_SESSIONS, memclient_session)
+LISTING(sessions, LIST_SESSIONS, memclient_session_info)
 LISTING(reservations, LIST_RESERVATIONS, memclient_reservation_info)
-LISTING(names, LIST_NAMES, memclient_name)
+LISTING(names, LIST_NAMES, memclient_name_info)
 LISTING(tokens, LIST_TOKENS, memclient_token_info)
+LISTING(limits, LIST_LIMITS, memclient_limit_info)
+/* a cursor is one more than the first serial wanted (HistoryReply) */
+LISTING_FROM(history, LIST_HISTORY, memclient_history_entry, after ? after + 2 : 0, uint64_t after)
 
 /* ---- status ------------------------------------------------------------------------------------------------------ */
 
 /* A request to the broker whose reply is one struct. */
-#define QUESTION(name, type, output)                                  \
-    int memclient_##name(struct memclient *ctx, struct type *output)  \
-    {                                                                 \
-        struct type filled;                                           \
-        int r = check_output(output, #output);                        \
-                                                                      \
-        if (!r)                                                       \
-            r = check_context(&ctx);                                  \
-        if (!r)                                                       \
-            r = rpc_##name(context_route(ctx), &filled);              \
-        return r ? r : write_output(output, &filled, sizeof(filled)); \
+#define QUESTION(name, rpc, type)                                                   \
+    int memclient_broker_##name(struct memclient_context *ctx, struct type *output) \
+    {                                                                               \
+        struct type filled;                                                         \
+        int r = check_output(output, "the struct for the result");                  \
+                                                                                    \
+        if (!r)                                                                     \
+            r = check_context(&ctx);                                                \
+        if (!r)                                                                     \
+            r = rpc(context_route(ctx), &filled);                                   \
+        return r ? r : write_output(output, &filled, sizeof(filled));               \
     }
 
-QUESTION(status, memclient_broker_status, status)
-QUESTION(check, memclient_check_result, result)
-QUESTION(reload, memclient_reload_result, result)
+QUESTION(query, rpc_status, memclient_broker_info)
+QUESTION(check, rpc_check, memclient_check_result)
+QUESTION(reload, rpc_reload, memclient_reload_result)
 
-int memclient_upgrade(struct memclient *ctx)
+int memclient_broker_upgrade(struct memclient_context *ctx)
 {
     int r = check_context(&ctx);
 
@@ -74,7 +79,7 @@ int memclient_upgrade(struct memclient *ctx)
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-int memclient_subscribe(struct memclient *ctx, unsigned mask)
+int memclient_event_subscribe(struct memclient_context *ctx, unsigned mask)
 {
     const unsigned all = MEMCLIENT_EVENT_PRESSURE | MEMCLIENT_EVENT_DISCARDED | MEMCLIENT_EVENT_NAME |
                          MEMCLIENT_EVENT_SHUTDOWN | MEMCLIENT_EVENT_LOST;
@@ -87,7 +92,7 @@ int memclient_subscribe(struct memclient *ctx, unsigned mask)
     return event_subscribe(ctx, mask);
 }
 
-int memclient_event_fd(struct memclient *ctx, int *fd)
+int memclient_event_fd(struct memclient_context *ctx, int *fd)
 {
     int r = check_pointer(fd, "fd");
 
@@ -96,7 +101,7 @@ int memclient_event_fd(struct memclient *ctx, int *fd)
     return r ? r : event_descriptor(ctx, fd);
 }
 
-int memclient_next_event(struct memclient *ctx, struct memclient_event *event)
+int memclient_event_next(struct memclient_context *ctx, struct memclient_event *event)
 {
     struct memclient_event next;
     int r;

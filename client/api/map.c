@@ -4,35 +4,30 @@
 #include "base/align.h"
 #include "core/map.h"
 
-static int check_reserve(struct memclient **ctx, uint64_t size, uint64_t alignment, uint64_t address,
-                         struct memclient_reservation **res)
+int memclient_reserve(struct memclient_context *ctx, uint64_t size, const struct memclient_reserve_options *from,
+                      struct memclient_reservation **res)
 {
+    struct memclient_reserve_options options;
     int r;
 
     r = check_pointer(res, "res");
+    if (!r)
+        r = check_options(&options, sizeof(options), from, "reserve options");
     if (!r && (!size || !is_page_aligned(size) || size > PTRDIFF_MAX))
         r = fail_with(EINVAL, "a reservation's size is a multiple of the page size, and not 0");
-    if (!r && alignment && !is_power_of_two(alignment))
+    if (!r && options.alignment && !is_power_of_two(options.alignment))
         r = fail_with(EINVAL, "the alignment is no power of two");
-    if (!r && !is_page_aligned(address))
+    if (!r && !is_page_aligned(options.address))
         r = fail_with(EINVAL, "the wanted address is no multiple of the page size");
-    return r ? r : check_context(ctx);
-}
-
-int memclient_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
-                      struct memclient_reservation **res)
-{
-    int r = check_reserve(&ctx, size, alignment, address, res);
-
-    return r ? r : map_reserve(ctx, size, alignment, address, res);
-}
-
-int memclient_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
-                              struct memclient_reservation **res)
-{
-    int r = check_reserve(&ctx, size, alignment, address, res);
-
-    return r ? r : map_reserve_private(ctx, size, alignment, address, res);
+    if (!r && options.flags & ~(unsigned)MEMCLIENT_RESERVE_PRIVATE)
+        r = fail_with(EINVAL, "flags: 0x%x has bits that no reservation has", options.flags);
+    if (!r)
+        r = check_context(&ctx);
+    if (r)
+        return r;
+    return options.flags & MEMCLIENT_RESERVE_PRIVATE
+               ? map_reserve_private(ctx, size, options.alignment, options.address, res)
+               : map_reserve(ctx, size, options.alignment, options.address, res);
 }
 
 void *memclient_reservation_address(const struct memclient_reservation *res)
@@ -61,7 +56,7 @@ static int check_map(struct memclient_map_options *options, const struct memclie
     if (!r)
         r = check_access(options->access);
     if (!r && options->flags & ~(unsigned)(MEMCLIENT_MAP_ANYWHERE | MEMCLIENT_MAP_NOT_HOME | MEMCLIENT_MAP_UNRESERVED |
-                                           MEMCLIENT_MAP_ALONE | MEMCLIENT_MAP_OWN_IN_CHILD | MEMCLIENT_MAP_SPARSE))
+                                           MEMCLIENT_MAP_ALONE | MEMCLIENT_MAP_COPY_ON_FORK | MEMCLIENT_MAP_SPARSE))
         r = fail_with(EINVAL, "flags: 0x%x has bits that no mapping has", options->flags);
     if (!r && options->address && options->flags & MEMCLIENT_MAP_ANYWHERE)
         r = fail_with(EINVAL, "an address was given, and a flag for choosing another");
@@ -98,14 +93,14 @@ int memclient_map_many(size_t n, struct memclient_buffer *const *bufs, const str
     return r ? r : map_buffers((unsigned)n, bufs, options, addresses);
 }
 
-int memclient_make_home(struct memclient_buffer *buf)
+int memclient_buffer_make_home(struct memclient_buffer *buf)
 {
     int r = check_pointer(buf, "buf");
 
     return r ? r : map_make_home(buf);
 }
 
-int memclient_protect(struct memclient *ctx, void *address, uint64_t length, unsigned access)
+int memclient_protect(struct memclient_context *ctx, void *address, uint64_t length, unsigned access)
 {
     int r = check_access(access);
 
@@ -114,21 +109,21 @@ int memclient_protect(struct memclient *ctx, void *address, uint64_t length, uns
     return r ? r : map_protect(ctx, (uintptr_t)address, length, access);
 }
 
-int memclient_unmap(struct memclient *ctx, void *address, uint64_t length)
+int memclient_unmap(struct memclient_context *ctx, void *address, uint64_t length)
 {
     int r = check_context(&ctx);
 
     return r ? r : map_unmap(ctx, (uintptr_t)address, length);
 }
 
-int memclient_fork_dont_copy(struct memclient *ctx, void *address, uint64_t length)
+int memclient_dont_fork(struct memclient_context *ctx, void *address, uint64_t length)
 {
     int r = check_context(&ctx);
 
     return r ? r : map_dont_copy(ctx, (uintptr_t)address, length);
 }
 
-int memclient_query_address(const void *address, struct memclient_address_info *info)
+int memclient_address_query(const void *address, struct memclient_address_info *info)
 {
     struct memclient_address_info filled = MEMCLIENT_ADDRESS_INFO_INIT;
     int r;

@@ -25,7 +25,8 @@ int memclient_export_fd(struct memclient_buffer *buf, unsigned rights, int *fd)
     return r ? r : share_fd(buf, rights, fd);
 }
 
-static int open_fd(struct memclient *ctx, int (*opens)(struct memclient *, int, struct memclient_buffer **), int fd,
+static int open_fd(struct memclient_context *ctx,
+                   int (*opens)(struct memclient_context *, int, struct memclient_buffer **), int fd,
                    struct memclient_buffer **buf)
 {
     int r;
@@ -38,12 +39,12 @@ static int open_fd(struct memclient *ctx, int (*opens)(struct memclient *, int, 
     return r ? r : opens(ctx, fd, buf);
 }
 
-int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)
+int memclient_import_fd(struct memclient_context *ctx, int fd, struct memclient_buffer **buf)
 {
     return open_fd(ctx, share_import, fd, buf);
 }
 
-int memclient_adopt_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf)
+int memclient_adopt_fd(struct memclient_context *ctx, int fd, struct memclient_buffer **buf)
 {
     return open_fd(ctx, share_adopt, fd, buf);
 }
@@ -98,8 +99,8 @@ int memclient_share(struct memclient_buffer *buf, const struct memclient_share_o
     return r ? r : result;
 }
 
-int memclient_open_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
-                          struct memclient_buffer **bufs, int *results)
+int memclient_open_token_many(struct memclient_context *ctx, size_t n, const struct memclient_token *tokens,
+                              unsigned rights, struct memclient_buffer **bufs, int *results)
 {
     int r;
 
@@ -115,7 +116,7 @@ int memclient_open_tokens(struct memclient *ctx, size_t n, const struct memclien
     return r ? r : share_open_tokens(ctx, n, tokens, rights, bufs, results);
 }
 
-int memclient_open_token(struct memclient *ctx, const struct memclient_token *token, unsigned rights,
+int memclient_open_token(struct memclient_context *ctx, const struct memclient_token *token, unsigned rights,
                          struct memclient_buffer **bufp)
 {
     struct memclient_buffer *buf = NULL;
@@ -124,39 +125,39 @@ int memclient_open_token(struct memclient *ctx, const struct memclient_token *to
 
     r = check_pointer(bufp, "buf");
     if (!r)
-        r = memclient_open_tokens(ctx, 1, token, rights, &buf, &result);
+        r = memclient_open_token_many(ctx, 1, token, rights, &buf, &result);
     if (!r && !result)
         *bufp = buf;
     return r ? r : result;
 }
 
-static int revoke_one(struct memclient *ctx, const struct memclient_token *token, uint64_t serial)
+static int revoke_one(struct memclient_context *ctx, const struct memclient_token *token, uint64_t serial)
 {
     int r = check_context(&ctx);
 
     return r ? r : rpc_revoke(context_route(ctx), token, serial, 0);
 }
 
-int memclient_revoke(struct memclient *ctx, const struct memclient_token *token)
+int memclient_revoke_token(struct memclient_context *ctx, const struct memclient_token *token)
 {
     int r = check_pointer(token, "token");
 
     return r ? r : revoke_one(ctx, token, 0);
 }
 
-int memclient_revoke_serial(struct memclient *ctx, uint64_t serial)
+int memclient_revoke_serial(struct memclient_context *ctx, uint64_t serial)
 {
     return serial ? revoke_one(ctx, NULL, serial) : fail_with(EINVAL, "0 is no token's serial number");
 }
 
-int memclient_revoke_all(struct memclient_buffer *buf)
+int memclient_buffer_revoke_tokens(struct memclient_buffer *buf)
 {
     int r = check_pointer(buf, "buf");
 
     return r ? r : share_revoke_all(buf);
 }
 
-void memclient_token_format(const struct memclient_token *token, char text[MEMCLIENT_TOKEN_TEXT + 1])
+void memclient_token_format(const struct memclient_token *token, char text[MEMCLIENT_TOKEN_TEXT_SIZE])
 {
     bytes_to_hex(token->bytes, sizeof(token->bytes), text);
 }
@@ -168,13 +169,13 @@ int memclient_token_parse(const char *text, struct memclient_token *token)
     if (!r)
         r = check_pointer(token, "token");
     if (!r && !bytes_from_hex(text, token->bytes, sizeof(token->bytes)))
-        r = fail_with(EBADMSG, "not a token: its text is %d hexadecimal digits", MEMCLIENT_TOKEN_TEXT);
+        r = fail_with(EBADMSG, "not a token: its text is %d hexadecimal digits", MEMCLIENT_TOKEN_TEXT_SIZE - 1);
     return r;
 }
 
 /* ---- names and ids ----------------------------------------------------------------------------------------------- */
 
-int memclient_name_bind(struct memclient_buffer *buf, const char *name, const struct memclient_name_options *from)
+int memclient_bind_name(struct memclient_buffer *buf, const char *name, const struct memclient_name_options *from)
 {
     struct memclient_name_options options;
     int r;
@@ -187,7 +188,7 @@ int memclient_name_bind(struct memclient_buffer *buf, const char *name, const st
     return r ? r : share_name(buf, name, &options);
 }
 
-int memclient_name_unbind(struct memclient *ctx, const char *name)
+int memclient_unbind_name(struct memclient_context *ctx, const char *name)
 {
     int r = check_name(name);
 
@@ -196,7 +197,7 @@ int memclient_name_unbind(struct memclient *ctx, const char *name)
     return r ? r : rpc_name_unbind(context_route(ctx), name);
 }
 
-static int open_by(struct memclient *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf)
+static int open_by(struct memclient_context *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf)
 {
     int r = check_pointer(buf, "buf");
 
@@ -207,14 +208,14 @@ static int open_by(struct memclient *ctx, const struct lookup_spec *spec, struct
     return r ? r : share_lookup(ctx, spec, buf);
 }
 
-int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights, struct memclient_buffer **buf)
+int memclient_open_name(struct memclient_context *ctx, const char *name, unsigned rights, struct memclient_buffer **buf)
 {
     int r = check_name(name);
 
     return r ? r : open_by(ctx, &(struct lookup_spec){.name = name, .rights = rights}, buf);
 }
 
-int memclient_claim_name(struct memclient *ctx, const char *name, unsigned rights, unsigned claim,
+int memclient_claim_name(struct memclient_context *ctx, const char *name, unsigned rights, unsigned claim,
                          struct memclient_buffer **buf)
 {
     int r = check_name(name);
@@ -224,7 +225,7 @@ int memclient_claim_name(struct memclient *ctx, const char *name, unsigned right
     return r ? r : open_by(ctx, &(struct lookup_spec){.name = name, .rights = rights, .claim = claim}, buf);
 }
 
-int memclient_open_id(struct memclient *ctx, uint64_t id, unsigned rights, struct memclient_buffer **buf)
+int memclient_open_id(struct memclient_context *ctx, uint64_t id, unsigned rights, struct memclient_buffer **buf)
 {
     return id ? open_by(ctx, &(struct lookup_spec){.id = id, .rights = rights}, buf)
               : fail_with(EINVAL, "0 is no buffer's id");

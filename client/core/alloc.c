@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done to a buffer as a whole: allocating, moving, destroying. */
 #include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "core/buffer.h"
@@ -8,16 +9,36 @@
 #include "core/token_cache.h"
 
 /* The call may take as long as the program waits for room, and its usual time. */
-static uint64_t alloc_deadline(const struct memclient *ctx, uint64_t wait_ms)
+static uint64_t alloc_deadline(const struct memclient_context *ctx, uint64_t wait_ms)
 {
     uint64_t ms;
 
     return __builtin_add_overflow(ctx->deadline_ms, wait_ms, &ms) ? DEADLINE_NEVER : deadline_after_ms(ms);
 }
 
-int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclient_buffer **bufs)
+/* All of them, or they are given back, whatever name they have. */
+static int alloc_commit(unsigned n, struct memclient_buffer **bufs, uint64_t deadline)
 {
+    struct fail_saved saved;
+    int r = 0;
+
+    for (unsigned i = 0; i < n && !r; i++)
+        r = buffer_commit(bufs[i], deadline);
+    if (!r)
+        return 0;
+    saved = fail_save(r);
+    for (unsigned i = 0; i < n; i++) {
+        (void)buffer_destroy(bufs[i]->ctx, bufs[i]->id, false);
+        buffer_unref(bufs[i]);
+    }
+    return fail_restore(&saved);
+}
+
+int buffer_alloc(struct memclient_context *ctx, struct alloc_spec *spec, struct memclient_buffer **bufs)
+{
+    struct memclient_buffer *made[MEMORYD_BATCH_MAX];
     struct rpc_opened opened = RPC_OPENED_NULL;
+    uint64_t deadline = alloc_deadline(ctx, spec->options.wait_ms);
     unsigned cpu, node;
     uint32_t here;
     int r;
@@ -28,11 +49,14 @@ int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclien
         spec->options.n_nodes = 1;
     }
     spec->want_token = token_cache_is_wanted(ctx, spec);
-    r = rpc_alloc(context_route_by(ctx, alloc_deadline(ctx, spec->options.wait_ms)), spec, &opened);
+    r = rpc_alloc(context_route_by(ctx, deadline), spec, &opened);
     if (!r)
-        r = buffer_adopt(ctx, &opened, true, bufs);
+        r = buffer_adopt(ctx, &opened, true, made);
+    if (!r)
+        r = alloc_commit(spec->n, made, deadline);
     if (r)
         return r;
+    memcpy(bufs, made, spec->n * sizeof(*bufs));
     if (spec->options.name && spec->name.policy != MEMCLIENT_NAME_FREE)
         hold_cache_let_out(bufs[0], false);
     if (spec->n == 1)
@@ -57,7 +81,7 @@ int buffer_move(struct memclient_buffer *buf, uint32_t node)
     return rpc_move(buffer_route(buf), buf->id, node);
 }
 
-int buffer_destroy(struct memclient *ctx, uint64_t id, bool force)
+int buffer_destroy(struct memclient_context *ctx, uint64_t id, bool force)
 {
     token_cache_forget_id(ctx, id);
     return rpc_destroy(context_route(ctx), id, force);

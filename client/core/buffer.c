@@ -34,7 +34,7 @@ void buffer_drop_fd(struct memclient_buffer *buf)
     buf->fd_kept = false;
 }
 
-void buffer_drop_fds(struct memclient *ctx)
+void buffer_drop_fds(struct memclient_context *ctx)
 {
     struct list *link;
 
@@ -56,7 +56,7 @@ static unsigned kept_fds_max(void)
 
 void buffer_keep_fd(struct memclient_buffer *buf)
 {
-    struct memclient *ctx = buf->ctx;
+    struct memclient_context *ctx = buf->ctx;
 
     if (buf->fd < 0 || buf->fd_kept || ctx->n_kept_fds >= kept_fds_max())
         return;
@@ -70,7 +70,7 @@ void buffer_keep_fd(struct memclient_buffer *buf)
 /* With the context's lock. Takes the descriptor. */
 static void buffer_store_fd(struct memclient_buffer *buf, int fd, bool writable)
 {
-    struct memclient *ctx = buf->ctx;
+    struct memclient_context *ctx = buf->ctx;
     bool kept = buf->fd_kept;
 
     if (ctx->closed || (buf->fd >= 0 && buf->fd_writable && !writable)) {
@@ -106,7 +106,7 @@ int buffer_cached_fd(struct memclient_buffer *buf, bool writable)
 
 /* ---- adopting ---------------------------------------------------------------------------------------------------- */
 
-static struct memclient_buffer *buffer_find(struct memclient *ctx, uint64_t id)
+static struct memclient_buffer *buffer_find(struct memclient_context *ctx, uint64_t id)
 {
     struct memclient_buffer *buf;
 
@@ -122,7 +122,8 @@ static void buffer_leave_table(struct memclient_buffer *buf)
     buf->in_table = false;
 }
 
-static struct memclient_buffer *buffer_new(struct memclient *ctx, const struct rpc_opened_item *item, uint32_t broker)
+static struct memclient_buffer *buffer_new(struct memclient_context *ctx, const struct rpc_opened_item *item,
+                                           uint32_t broker)
 {
     struct memclient_buffer *buf = calloc(1, sizeof(*buf));
 
@@ -143,7 +144,7 @@ static struct memclient_buffer *buffer_new(struct memclient *ctx, const struct r
 }
 
 /* With the lock. `spare` is used if the context has no handle of it in this generation. */
-static struct memclient_buffer *buffer_adopt_one(struct memclient *ctx, unsigned generation,
+static struct memclient_buffer *buffer_adopt_one(struct memclient_context *ctx, unsigned generation,
                                                  struct rpc_opened_item *item, bool writable_fd, uint32_t changes,
                                                  struct memclient_buffer **spare)
 {
@@ -180,7 +181,8 @@ static void buffer_release_opened(const struct rpc_opened *opened, uint64_t dead
         rpc_release(rpc_route_of(opened->channel, deadline), n, ids, false);
 }
 
-int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable_fds, struct memclient_buffer **bufs)
+int buffer_adopt(struct memclient_context *ctx, struct rpc_opened *opened, bool writable_fds,
+                 struct memclient_buffer **bufs)
 {
     struct memclient_buffer *spares[MEMORYD_BATCH_MAX] = {NULL};
     bool enough = true;
@@ -231,7 +233,7 @@ struct memclient_buffer *buffer_ref(struct memclient_buffer *buf)
 /* Gives up one reference. True if it was the last: then nobody else has the handle any more. */
 static bool buffer_drop_reference(struct memclient_buffer *buf, struct channel **channel)
 {
-    struct memclient *ctx = buf->ctx;
+    struct memclient_context *ctx = buf->ctx;
     unsigned refs = __atomic_load_n(&buf->refs, __ATOMIC_RELAXED);
     bool last;
 
@@ -287,7 +289,7 @@ static void release_batch_add(struct release_batch *batch, const struct memclien
 void release_batch_unref(struct release_batch *batch, struct memclient_buffer *buf)
 {
     struct channel *channel = NULL;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int err = errno;
 
     if (!buf || !buffer_drop_reference(buf, &channel))
@@ -314,7 +316,7 @@ struct memclient_buffer *buffer_unref(struct memclient_buffer *buf)
 /* The buffer is not held in the channel's session: tries to import its cached descriptor. */
 static int buffer_hold_anew(struct memclient_buffer *buf, struct channel *channel, uint64_t deadline)
 {
-    struct memclient *ctx = buf->ctx;
+    struct memclient_context *ctx = buf->ctx;
     struct rpc_opened opened = RPC_OPENED_NULL;
     _cleanup_close_ int fd = -1;
     int r;

@@ -24,7 +24,7 @@
 
 struct memclient_buffer {
     unsigned refs; /* atomic: handles given out, and mappings */
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     uint64_t id;
     uint64_t size;
     uint64_t bytes;
@@ -88,7 +88,8 @@ static inline void buffer_set_published(struct memclient_buffer *buf, unsigned f
  * Makes handles of what a reply granted; all or none. Items that were refused are skipped, and their bufs[i] is NULL.
  * Takes the descriptors of the items. On failure the holds are released.
  */
-int buffer_adopt(struct memclient *ctx, struct rpc_opened *opened, bool writable_fds, struct memclient_buffer **bufs);
+int buffer_adopt(struct memclient_context *ctx, struct rpc_opened *opened, bool writable_fds,
+                 struct memclient_buffer **bufs);
 
 struct memclient_buffer *buffer_ref(struct memclient_buffer *buf);
 /* May send a request, so no lock may be held. */
@@ -110,11 +111,11 @@ void release_batch_unref(struct release_batch *batch, struct memclient_buffer *b
 void release_batch_send(struct release_batch *batch);
 
 /* core/alloc.c: as many buffers as are wanted, all or none. The broker chooses what the options leave open. */
-int buffer_alloc(struct memclient *ctx, struct alloc_spec *spec, struct memclient_buffer **bufs);
+int buffer_alloc(struct memclient_context *ctx, struct alloc_spec *spec, struct memclient_buffer **bufs);
 /* Moves a buffer's memory to another node. */
 int buffer_move(struct memclient_buffer *buf, uint32_t node);
 /* Ends a buffer, whoever holds it. */
-int buffer_destroy(struct memclient *ctx, uint64_t id, bool force);
+int buffer_destroy(struct memclient_context *ctx, uint64_t id, bool force);
 
 /* A connection in whose session a buffer is held. */
 int buffer_channel(void *buf, uint64_t deadline, struct channel **channel);
@@ -148,6 +149,9 @@ int buffer_cache_fd(struct memclient_buffer *buf, bool writable, uint64_t deadli
  */
 int buffer_cache_fds(unsigned n, struct memclient_buffer *const *bufs, uint64_t deadline);
 
+/* core/commit.c: allocates the pages of a buffer that was just allocated, if its pool leaves that to this process. */
+int buffer_commit(struct memclient_buffer *buf, uint64_t deadline);
+
 /* With the context's lock: the cached descriptor or -1. It becomes the most recently used. */
 int buffer_cached_fd(struct memclient_buffer *buf, bool writable);
 
@@ -155,5 +159,5 @@ int buffer_cached_fd(struct memclient_buffer *buf, bool writable);
 void buffer_keep_fd(struct memclient_buffer *buf);
 
 /* With the context's lock: closes all cached descriptors, or that of one buffer. */
-void buffer_drop_fds(struct memclient *ctx);
+void buffer_drop_fds(struct memclient_context *ctx);
 void buffer_drop_fd(struct memclient_buffer *buf);

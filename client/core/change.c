@@ -66,7 +66,7 @@ static bool cut_is_better(const struct mapping *m, const struct mapping *than, u
 }
 
 /* With the space's lock: the context's mapping with which a change of [at, end) begins. */
-static struct mapping *cut_choose_best(struct memclient *ctx, uint64_t at, uint64_t end)
+static struct mapping *cut_choose_best(struct memclient_context *ctx, uint64_t at, uint64_t end)
 {
     struct mapping *best = NULL;
 
@@ -77,7 +77,7 @@ static struct mapping *cut_choose_best(struct memclient *ctx, uint64_t at, uint6
 }
 
 /* With the space's lock: of the context's mappings that start there the shortest, or the one with least access. */
-static struct mapping *cut_choose_whole(struct memclient *ctx, uint64_t start)
+static struct mapping *cut_choose_whole(struct memclient_context *ctx, uint64_t start)
 {
     struct mapping *best = NULL;
 
@@ -111,7 +111,7 @@ static int cut_check(struct cut *cut, const struct mapping *m, uint64_t at, uint
 }
 
 /* With the space's lock: finds the mappings that are meant, or says why there are none. */
-static int cut_choose(struct memclient *ctx, struct cut *cut)
+static int cut_choose(struct memclient_context *ctx, struct cut *cut)
 {
     struct mapping **last = &cut->chosen;
     uint64_t at = cut->start, end;
@@ -168,7 +168,7 @@ static struct mapping *cut_at(struct cut *cut, struct mapping *m, uint64_t at)
 }
 
 /* Begins a change. On success the lock is held, and the chosen mappings make up the range. */
-static int cut_begin(struct memclient *ctx, struct cut *cut)
+static int cut_begin(struct memclient_context *ctx, struct cut *cut)
 {
     uint64_t at = cut->start;
     int r;
@@ -226,7 +226,7 @@ static unsigned change_full_access(const struct mapping *m, unsigned access)
     return access & MEMCLIENT_WRITE ? MEMCLIENT_READ | MEMCLIENT_WRITE : access;
 }
 
-int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned access)
+int map_protect(struct memclient_context *ctx, uint64_t start, uint64_t size, unsigned access)
 {
     _cleanup_(cut_deinit) struct cut cut = {.start = start, .size = size, .wants_write = access & MEMCLIENT_WRITE};
     const struct mapping *refused = NULL;
@@ -257,7 +257,7 @@ int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned a
 
 /* ---- children ---------------------------------------------------------------------------------------------------- */
 
-int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size)
+int map_dont_copy(struct memclient_context *ctx, uint64_t start, uint64_t size)
 {
     _cleanup_(cut_deinit) struct cut cut = {.start = start, .size = size};
     int r = cut_begin(ctx, &cut);
@@ -331,7 +331,7 @@ void map_drop_taken(struct mapping *taken)
     release_batch_send(&batch);
 }
 
-int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)
+int map_unmap(struct memclient_context *ctx, uint64_t start, uint64_t size)
 {
     _cleanup_(cut_deinit) struct cut cut = {.start = start, .size = size};
     struct mapping *taken = NULL;
@@ -354,7 +354,7 @@ int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size)
 
 /* ---- the end of a context ---------------------------------------------------------------------------------------- */
 
-void map_drop_context(struct memclient *ctx)
+void map_drop_context(struct memclient_context *ctx)
 {
     struct mapping *taken = NULL;
     struct list *link;

@@ -11,17 +11,18 @@
 #include "core/buffer.h"
 #include "core/token_cache.h"
 #include "rpc/connect.h"
+#include "rpc/interrupt.h"
 
 #define DEADLINE_DEFAULT_MS 30000
 
 struct list contexts = LIST_INIT(contexts);
 pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 
-int context_new(const struct memclient_options *options, struct memclient **ctxp)
+int context_new(const struct memclient_context_options *options, struct memclient_context **ctxp)
 {
     const char *program = options->program ? options->program : program_invocation_short_name;
     size_t n = strlen(program);
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     ctx = calloc(1, sizeof(*ctx));
     if (!ctx)
@@ -57,13 +58,13 @@ no_memory:
     return fail_with(ENOMEM, "no memory for a context");
 }
 
-struct memclient *context_ref(struct memclient *ctx)
+struct memclient_context *context_ref(struct memclient_context *ctx)
 {
     __atomic_add_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
     return ctx;
 }
 
-struct memclient *context_unref(struct memclient *ctx)
+struct memclient_context *context_unref(struct memclient_context *ctx)
 {
     if (!ctx || __atomic_sub_fetch(&ctx->refs, 1, __ATOMIC_ACQ_REL))
         return NULL;
@@ -81,7 +82,7 @@ struct memclient *context_unref(struct memclient *ctx)
     return NULL;
 }
 
-uint64_t context_deadline(const struct memclient *ctx)
+uint64_t context_deadline(const struct memclient_context *ctx)
 {
     return deadline_after_ms(ctx->deadline_ms);
 }
@@ -92,7 +93,7 @@ uint64_t context_deadline(const struct memclient *ctx)
 #define HELLOS_MAX 8
 
 /* Makes one connection. */
-static int context_say_hello(struct memclient *ctx, uint64_t deadline, struct connected *connected,
+static int context_say_hello(struct memclient_context *ctx, uint64_t deadline, struct connected *connected,
                              struct rpc_session *session)
 {
     const struct channel_owner owner = {
@@ -127,7 +128,7 @@ static bool context_is_lost(int r)
     return r == -ECONNRESET || r == -ENOTCONN;
 }
 
-static void context_drop_pending(struct memclient *ctx)
+static void context_drop_pending(struct memclient_context *ctx)
 {
     struct channel *channel;
 
@@ -140,7 +141,7 @@ static void context_drop_pending(struct memclient *ctx)
 }
 
 /* Without the lock, by the one thread that set `connecting`. */
-static int context_connect_now(struct memclient *ctx, uint64_t deadline, struct connected *connected,
+static int context_connect_now(struct memclient_context *ctx, uint64_t deadline, struct connected *connected,
                                struct rpc_session *session)
 {
     int r;
@@ -154,7 +155,7 @@ static int context_connect_now(struct memclient *ctx, uint64_t deadline, struct 
 }
 
 /* With the lock, which it gives up meanwhile. */
-static int context_connect_locked(struct memclient *ctx, uint64_t deadline)
+static int context_connect_locked(struct memclient_context *ctx, uint64_t deadline)
 {
     struct rpc_session session;
     struct connected connected = {.socket = -1};
@@ -196,9 +197,22 @@ static int context_connect_locked(struct memclient *ctx, uint64_t deadline)
     return r;
 }
 
+/* With the lock, which is not held while the program is asked. 0: another turn. */
+static int context_wait_on(struct memclient_context *ctx, uint64_t deadline)
+{
+    bool wanted;
+
+    if (deadline_passed(deadline, clock_now_ns()))
+        return fail_with(ETIMEDOUT, "no connection to the broker in time");
+    pthread_mutex_unlock(&ctx->lock);
+    wanted = interrupt_is_wanted();
+    pthread_mutex_lock(&ctx->lock);
+    return wanted ? interrupt_fail() : 0;
+}
+
 int context_channel(void *context, uint64_t deadline, struct channel **channel)
 {
-    struct memclient *ctx = context;
+    struct memclient_context *ctx = context;
     int r = 0;
 
     pthread_mutex_lock(&ctx->lock);
@@ -219,9 +233,10 @@ int context_channel(void *context, uint64_t deadline, struct channel **channel)
             r = context_connect_locked(ctx, deadline);
             if (r)
                 break;
-        } else if (deadline_cond_wait(&ctx->connected, &ctx->lock, deadline) == ETIMEDOUT) {
-            r = fail_with(ETIMEDOUT, "no connection to the broker in time");
-            break;
+        } else if (deadline_cond_wait(&ctx->connected, &ctx->lock, interrupt_deadline(deadline)) == ETIMEDOUT) {
+            r = context_wait_on(ctx, deadline);
+            if (r)
+                break;
         }
     }
     pthread_mutex_unlock(&ctx->lock);

@@ -32,7 +32,7 @@
 /* Those kept for copies in children. */
 #define CONTEXT_KEPT_FDS_MAX 256
 
-struct memclient {
+struct memclient_context {
     struct list in_contexts;
     unsigned refs; /* atomic: its owner, and every handle */
     bool is_default;
@@ -71,37 +71,37 @@ struct memclient {
 extern struct list contexts;
 extern pthread_mutex_t contexts_lock;
 
-int context_new(const struct memclient_options *options, struct memclient **ctx);
-struct memclient *context_ref(struct memclient *ctx);
-struct memclient *context_unref(struct memclient *ctx);
+int context_new(const struct memclient_context_options *options, struct memclient_context **ctx);
+struct memclient_context *context_ref(struct memclient_context *ctx);
+struct memclient_context *context_unref(struct memclient_context *ctx);
 
 /* core/fork.c: registers what is done around a fork(), once per process. */
 void context_register_fork(void);
 
 /* core/occupied.c, without the lock: the ranges that this context still has of lost brokers. Without memory, none. */
-void context_occupied(struct memclient *ctx, struct rpc_occupied *occupied);
+void context_occupied(struct memclient_context *ctx, struct rpc_occupied *occupied);
 
 /* core/open.c: opens a context and its session, so that a failure is known at once. */
-int context_open(const struct memclient_options *options, struct memclient **ctx);
+int context_open(const struct memclient_context_options *options, struct memclient_context **ctx);
 /* The default context, which the first call that wants it opens. */
-int context_default(struct memclient **ctx);
+int context_default(struct memclient_context **ctx);
 /* Ends the session, unmaps and releases everything; handles may be left. */
-void context_close(struct memclient *ctx);
+void context_close(struct memclient_context *ctx);
 
 /* The deadline of a call that begins now. */
-uint64_t context_deadline(const struct memclient *ctx);
+uint64_t context_deadline(const struct memclient_context *ctx);
 
 /* A reference to the context's channel, with a new session if need be. Its generation is the session's. */
 int context_channel(void *ctx, uint64_t deadline, struct channel **channel);
 
 /* The route of requests. */
-static inline struct rpc_route context_route_by(struct memclient *ctx, uint64_t deadline)
+static inline struct rpc_route context_route_by(struct memclient_context *ctx, uint64_t deadline)
 {
     return (struct rpc_route){.connect = context_channel, .of = ctx, .deadline = deadline};
 }
 
 /* The same for a call that begins now. */
-static inline struct rpc_route context_route(struct memclient *ctx)
+static inline struct rpc_route context_route(struct memclient_context *ctx)
 {
     return context_route_by(ctx, context_deadline(ctx));
 }

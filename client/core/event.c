@@ -28,7 +28,7 @@ static void events_tell(struct events *events)
 
 void event_arrived(void *data, unsigned id, const struct ProtobufCMessage *message)
 {
-    struct memclient *ctx = data;
+    struct memclient_context *ctx = data;
     struct events *events = &ctx->events;
     struct memclient_event event;
 
@@ -70,7 +70,7 @@ static bool events_take(struct events *events, struct memclient_event *event)
     return true;
 }
 
-int event_next(struct memclient *ctx, struct memclient_event *event)
+int event_next(struct memclient_context *ctx, struct memclient_event *event)
 {
     struct channel *channel = NULL;
     bool found;
@@ -94,7 +94,7 @@ int event_next(struct memclient *ctx, struct memclient_event *event)
     return found ? 0 : fail_with(EAGAIN, "no event has happened");
 }
 
-int event_subscribe(struct memclient *ctx, unsigned mask)
+int event_subscribe(struct memclient_context *ctx, unsigned mask)
 {
     int r = rpc_subscribe(context_route(ctx), mask);
 
@@ -113,7 +113,7 @@ static void events_watch(struct events *events, int fd)
     (void)epoll_ctl(events->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-int event_descriptor(struct memclient *ctx, int *fd)
+int event_descriptor(struct memclient_context *ctx, int *fd)
 {
     _cleanup_(channel_unrefp) struct channel *channel = NULL;
     struct events *events = &ctx->events;
@@ -150,7 +150,7 @@ static void events_miss(struct events *events)
     events_tell(events);
 }
 
-void event_connected(struct memclient *ctx, struct channel *channel, bool is_another)
+void event_connected(struct memclient_context *ctx, struct channel *channel, bool is_another)
 {
     struct events *events = &ctx->events;
 
@@ -161,7 +161,7 @@ void event_connected(struct memclient *ctx, struct channel *channel, bool is_ano
         events_miss(events);
 }
 
-void event_disconnected(struct memclient *ctx, struct channel *channel)
+void event_disconnected(struct memclient_context *ctx, struct channel *channel)
 {
     struct events *events = &ctx->events;
 
@@ -175,7 +175,7 @@ void event_disconnected(struct memclient *ctx, struct channel *channel)
 
 void event_link_lost(void *data, struct channel *channel)
 {
-    struct memclient *ctx = data;
+    struct memclient_context *ctx = data;
 
     pthread_mutex_lock(&ctx->lock);
     if (ctx->channel == channel)
@@ -185,7 +185,7 @@ void event_link_lost(void *data, struct channel *channel)
 
 void event_link_resumed(void *data, struct channel *channel)
 {
-    struct memclient *ctx = data;
+    struct memclient_context *ctx = data;
 
     pthread_mutex_lock(&ctx->lock);
     if (ctx->channel == channel)

@@ -35,12 +35,12 @@ struct ProtobufCMessage;
 
 /* These take the context; memclient.h says what they do. */
 void event_arrived(void *ctx, unsigned id, const struct ProtobufCMessage *message);
-int event_subscribe(struct memclient *ctx, unsigned mask);
-int event_descriptor(struct memclient *ctx, int *fd);
-int event_next(struct memclient *ctx, struct memclient_event *event);
+int event_subscribe(struct memclient_context *ctx, unsigned mask);
+int event_descriptor(struct memclient_context *ctx, int *fd);
+int event_next(struct memclient_context *ctx, struct memclient_event *event);
 /* With the context's lock: there is a connection, the first or another, or it was lost, which may be told twice. */
-void event_connected(struct memclient *ctx, struct channel *channel, bool is_another);
-void event_disconnected(struct memclient *ctx, struct channel *channel);
+void event_connected(struct memclient_context *ctx, struct channel *channel, bool is_another);
+void event_disconnected(struct memclient_context *ctx, struct channel *channel);
 /* The same for a struct channel_owner, without the lock. */
 void event_link_lost(void *ctx, struct channel *channel);
 void event_link_resumed(void *ctx, struct channel *channel);

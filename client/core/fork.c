@@ -19,7 +19,7 @@ static void fork_prepare(void)
 {
     pthread_mutex_lock(&contexts_lock);
     space_lock();
-    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts) {
+    list_for_each_entry(ctx, &contexts, struct memclient_context, in_contexts) {
         pthread_mutex_lock(&ctx->lock);
         if (ctx->channel)
             pthread_mutex_lock(&ctx->channel->lock);
@@ -32,7 +32,7 @@ static void fork_prepare(void)
 static void fork_in_parent(void)
 {
     hold_cache_forked();
-    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts) {
+    list_for_each_entry(ctx, &contexts, struct memclient_context, in_contexts) {
         if (ctx->pending_channel)
             pthread_mutex_unlock(&ctx->pending_channel->lock);
         if (ctx->channel)
@@ -44,7 +44,7 @@ static void fork_in_parent(void)
 }
 
 /* Closes the parent's channel, and keeps it, since threads that the child does not have had references to it. */
-static void fork_inherit(struct memclient *ctx, struct channel *channel)
+static void fork_inherit(struct memclient_context *ctx, struct channel *channel)
 {
     if (!channel)
         return;
@@ -86,7 +86,7 @@ static void fork_in_child(void)
 
     hold_cache_forked();
     map_own_in_child();
-    list_for_each_entry(ctx, &contexts, struct memclient, in_contexts) {
+    list_for_each_entry(ctx, &contexts, struct memclient_context, in_contexts) {
         fork_inherit(ctx, ctx->channel);
         fork_inherit(ctx, ctx->pending_channel);
         ctx->channel = NULL;

@@ -68,13 +68,13 @@ static bool hold_cache_count_in(const struct memclient_buffer *buf)
 /* With the context's lock: the cache of the buffer's session, or NULL. */
 static struct hold_cache *hold_cache_of(const struct memclient_buffer *buf)
 {
-    const struct memclient *ctx = buf->ctx;
+    const struct memclient_context *ctx = buf->ctx;
 
     return !ctx->closed && ctx->channel && buf->generation == ctx->generation ? ctx->channel->cache : NULL;
 }
 
 /* A slot that the broker took is free when the broker is done with it. */
-static int hold_cache_find_slot(const struct memclient *ctx, const struct hold_cache *cache)
+static int hold_cache_find_slot(const struct memclient_context *ctx, const struct hold_cache *cache)
 {
     for (int i = 0; i < HOLD_CACHE_SLOTS; i++)
         if (!ctx->cached.owners[i] &&
@@ -137,7 +137,7 @@ void hold_cache_leave(struct memclient_buffer *buf)
         (void)hold_cache_get_back(buf);
 }
 
-void hold_cache_forget_all(struct memclient *ctx)
+void hold_cache_forget_all(struct memclient_context *ctx)
 {
     for (unsigned i = 0; i < HOLD_CACHE_SLOTS; i++) {
         struct memclient_buffer *buf = ctx->cached.owners[i];
@@ -189,7 +189,7 @@ static int hold_cache_refuse_wanted(const struct memclient_buffer *buf)
 
 static int hold_cache_check_put(const struct memclient_buffer *buf, const struct hold_cache *cache)
 {
-    const unsigned never = MEMCLIENT_PUBLISHABLE | MEMCLIENT_BUFFER_FOREIGN | MEMCLIENT_BUFFER_PUBLISHED;
+    const unsigned never = MEMCLIENT_BUFFER_PUBLISHABLE | MEMCLIENT_BUFFER_FOREIGN | MEMCLIENT_BUFFER_PUBLISHED;
 
     if (!cache || !hold_cache_bytes_max())
         return fail_with(EOPNOTSUPP, "nothing is cached: MEMORYD_CACHE is 0, or the broker is an older version");
@@ -249,7 +249,7 @@ static void hold_cache_give_to_children(struct memclient_buffer *buf)
 
 int hold_cache_take(struct memclient_buffer *buf)
 {
-    struct memclient *ctx = buf->ctx;
+    struct memclient_context *ctx = buf->ctx;
     bool is_back, was_withheld;
 
     pthread_mutex_lock(&ctx->lock);
@@ -307,7 +307,7 @@ static void hold_cache_withhold(struct memclient_buffer *buf)
     }
 }
 
-void hold_cache_fork_prepare(struct memclient *ctx)
+void hold_cache_fork_prepare(struct memclient_context *ctx)
 {
     struct hold_cache *cache = ctx->channel ? ctx->channel->cache : NULL;
 

@@ -18,7 +18,7 @@
 
 #include "proto/hold_cache.h"
 
-struct memclient;
+struct memclient_context;
 struct memclient_buffer;
 
 /* Of a context, under its lock. */
@@ -43,7 +43,7 @@ void hold_cache_used(struct memclient_buffer *buf);
 /* The last reference is dropped. */
 void hold_cache_leave(struct memclient_buffer *buf);
 /* The session has ended, or is another one. */
-void hold_cache_forget_all(struct memclient *ctx);
+void hold_cache_forget_all(struct memclient_context *ctx);
 
 /* Without a lock: others may have the buffer from now on. `descriptor`: by one that the program has. */
 void hold_cache_let_out(struct memclient_buffer *buf, bool descriptor);
@@ -54,5 +54,5 @@ int hold_cache_take(struct memclient_buffer *buf);
 bool hold_cache_is_lost(struct memclient_buffer *buf);
 
 /* With all locks, before a fork and after it in both processes. */
-void hold_cache_fork_prepare(struct memclient *ctx);
+void hold_cache_fork_prepare(struct memclient_context *ctx);
 void hold_cache_forked(void);

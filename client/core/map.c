@@ -342,7 +342,7 @@ static int map_at(struct memclient_buffer *buf, const struct map_source *from, c
         .writable = from->writable,
         .by_writer = from->writable,
         .at_home = !request->address,
-        .own_in_child = request->flags & MEMCLIENT_MAP_OWN_IN_CHILD,
+        .own_in_child = request->flags & MEMCLIENT_MAP_COPY_ON_FORK,
     };
     if (mapping->own_in_child)
         map_keep_for_copies(buf);

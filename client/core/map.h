@@ -22,7 +22,7 @@ struct memclient_reservation {
     uint64_t start;
     uint64_t size;
     struct list in_context;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     uint64_t id;     /* 0 = of this process only */
     uint32_t broker; /* whose id it is */
     unsigned generation;
@@ -32,9 +32,9 @@ int map_buffer(struct memclient_buffer *buf, const struct memclient_map_options 
 /* core/map_many.c: n buffers, 64 at most, all or none. */
 int map_buffers(unsigned n, struct memclient_buffer *const *bufs, const struct memclient_map_options *options,
                 void **addresses);
-int map_protect(struct memclient *ctx, uint64_t start, uint64_t size, unsigned access);
-int map_unmap(struct memclient *ctx, uint64_t start, uint64_t size);
-int map_dont_copy(struct memclient *ctx, uint64_t start, uint64_t size);
+int map_protect(struct memclient_context *ctx, uint64_t start, uint64_t size, unsigned access);
+int map_unmap(struct memclient_context *ctx, uint64_t start, uint64_t size);
+int map_dont_copy(struct memclient_context *ctx, uint64_t start, uint64_t size);
 int map_query(uint64_t address, struct memclient_address_info *info);
 
 /* core/home.c: makes the buffer's home where it is mapped, if it has none. */
@@ -47,12 +47,12 @@ int map_make_home_by(struct memclient_buffer *buf, uint64_t address, uint64_t of
 void map_drop_taken(struct mapping *taken);
 
 /* Unmaps and releases everything of the context. */
-void map_drop_context(struct memclient *ctx);
+void map_drop_context(struct memclient_context *ctx);
 
 /* core/reserve.c */
-int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+int map_reserve(struct memclient_context *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                 struct memclient_reservation **res);
-int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+int map_reserve_private(struct memclient_context *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                         struct memclient_reservation **res);
 int map_release(struct memclient_reservation *res);
 

@@ -28,14 +28,14 @@ static void stretches_add(struct stretches *all, uint64_t start, uint64_t size, 
         all->items[all->n++] = (struct stretch){start, start + size, broker};
 }
 
-static void stretches_count_all(struct memclient *ctx, struct stretches *all)
+static void stretches_count_all(struct memclient_context *ctx, struct stretches *all)
 {
     all->room = process_space.n_mappings;
     list_for_each_entry(res, &ctx->reservations, struct memclient_reservation, in_context)
         all->room++;
 }
 
-static void stretches_add_all(struct memclient *ctx, struct stretches *all)
+static void stretches_add_all(struct memclient_context *ctx, struct stretches *all)
 {
     for (struct mapping *m = space_first(&process_space); m; m = space_next(m))
         if (m->buffer->ctx == ctx)
@@ -47,8 +47,8 @@ static void stretches_add_all(struct memclient *ctx, struct stretches *all)
 }
 
 /* Nothing is allocated under the locks: that may need them. */
-static void stretches_with_locks(struct memclient *ctx, struct stretches *all,
-                                 void (*fn)(struct memclient *, struct stretches *))
+static void stretches_with_locks(struct memclient_context *ctx, struct stretches *all,
+                                 void (*fn)(struct memclient_context *, struct stretches *))
 {
     space_lock_read();
     pthread_mutex_lock(&ctx->lock);
@@ -88,7 +88,7 @@ static void stretches_join(struct stretches *all, uint64_t gap)
     all->n = all->n ? n + 1 : 0;
 }
 
-void context_occupied(struct memclient *ctx, struct rpc_occupied *occupied)
+void context_occupied(struct memclient_context *ctx, struct rpc_occupied *occupied)
 {
     _cleanup_free_ struct stretch *items = NULL;
     struct stretches all = {.n = 0};

@@ -25,7 +25,7 @@
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
-void context_close(struct memclient *ctx)
+void context_close(struct memclient_context *ctx)
 {
     struct channel *channel;
 
@@ -45,13 +45,13 @@ void context_close(struct memclient *ctx)
     context_unref(ctx);
 }
 
-static bool context_is_empty(const struct memclient *ctx)
+static bool context_is_empty(const struct memclient_context *ctx)
 {
     return __atomic_load_n(&ctx->refs, __ATOMIC_ACQUIRE) == 1 && list_is_empty(&ctx->reservations);
 }
 
 /* Closes the context's descriptors and nothing else. The broker is told nothing. */
-static void context_abandon(struct memclient *ctx)
+static void context_abandon(struct memclient_context *ctx)
 {
     struct channel *channel;
 
@@ -92,7 +92,7 @@ __attribute__((__destructor__)) static void unload_run(void)
 {
     if (exiting)
         return;
-    list_for_each_entry_safe(ctx, &contexts, struct memclient, in_contexts) {
+    list_for_each_entry_safe(ctx, &contexts, struct memclient_context, in_contexts) {
         if (context_is_empty(ctx))
             context_close(ctx);
         else
@@ -102,9 +102,9 @@ __attribute__((__destructor__)) static void unload_run(void)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-int context_open(const struct memclient_options *options, struct memclient **ctxp)
+int context_open(const struct memclient_context_options *options, struct memclient_context **ctxp)
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct channel *channel;
     int r;
 
@@ -124,12 +124,12 @@ int context_open(const struct memclient_options *options, struct memclient **ctx
 }
 
 /* Two threads may open it at the same time. One wins, and the other's context is closed again. */
-int context_default(struct memclient **ctxp)
+int context_default(struct memclient_context **ctxp)
 {
-    static const struct memclient_options defaults = MEMCLIENT_OPTIONS_INIT;
-    static struct memclient *the_default;
-    struct memclient *ctx = __atomic_load_n(&the_default, __ATOMIC_ACQUIRE);
-    struct memclient *none = NULL;
+    static const struct memclient_context_options defaults = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    static struct memclient_context *the_default;
+    struct memclient_context *ctx = __atomic_load_n(&the_default, __ATOMIC_ACQUIRE);
+    struct memclient_context *none = NULL;
     int r;
 
     if (!ctx) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies for children. What is mapped with MEMCLIENT_MAP_OWN_IN_CHILD becomes a private mapping at the same address in
+ * Copies for children. What is mapped with MEMCLIENT_MAP_COPY_ON_FORK becomes a private mapping at the same address in
  * a child, as memory of malloc() is, except that the child sees what the parent writes to pages that it has not written
  * itself.
  *

@@ -22,28 +22,44 @@
 #include "core/map.h"
 #include "core/pages.h"
 
+static int reservation_refuse(const struct memclient_reservation *res, int r)
+{
+    if (r == -ENOMEM)
+        return fail_with(
+            ENOMEM,
+            "0x%llx-0x%llx: the kernel maps no more here: too many mappings (vm.max_map_count), or no such "
+            "addresses (ulimit -v); unmap something",
+            ULL(res->start), ULL(res->start + res->size));
+    return fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already", ULL(res->start),
+                     ULL(res->start + res->size));
+}
+
 /* `flags`: MAP_FIXED_NOREPLACE, or MAP_FIXED over pages that were mapped for just this. */
 static int reservation_enter(struct memclient_reservation *res, int flags)
 {
+    bool is_entered = false;
     int r;
 
     space_lock();
     r = range_index_insert(&process_space.reserved, res->start, res->size, res);
-    if (!r &&
-        (!space_is_free(&process_space, res->start, res->size) || pages_reserve(res->start, res->size, flags) < 0)) {
-        (void)range_index_remove(&process_space.reserved, res->start);
-        r = -EEXIST;
+    if (!r) {
+        is_entered = true;
+        if (!space_is_free(&process_space, res->start, res->size))
+            r = -EEXIST;
+        else if (pages_reserve(res->start, res->size, flags) < 0)
+            r = -errno;
+        if (r)
+            (void)range_index_remove(&process_space.reserved, res->start);
+        else
+            pages_keep_spare();
     }
-    if (!r)
-        pages_keep_spare();
     space_unlock();
-    if (r == -EEXIST)
-        return fail_with(EADDRINUSE, "0x%llx-0x%llx: something of this process is there already", ULL(res->start),
-                         ULL(res->start + res->size));
-    return r ? fail_with(ENOMEM, "no memory for a reservation's record") : 0;
+    if (r == -ENOMEM && !is_entered)
+        return fail_with(ENOMEM, "no memory for a reservation's record");
+    return r ? reservation_refuse(res, r) : 0;
 }
 
-static void reservation_keep(struct memclient *ctx, struct memclient_reservation *res)
+static void reservation_keep(struct memclient_context *ctx, struct memclient_reservation *res)
 {
     res->ctx = context_ref(ctx);
     pthread_mutex_lock(&ctx->lock);
@@ -61,7 +77,7 @@ static struct memclient_reservation *reservation_new(void)
     return res;
 }
 
-int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+int map_reserve(struct memclient_context *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                 struct memclient_reservation **resp)
 {
     struct rpc_route route = context_route(ctx);
@@ -95,7 +111,7 @@ int map_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64
 
 /* ---- private ranges ---------------------------------------------------------------------------------------------- */
 
-static struct range reservation_arena_of(struct memclient *ctx)
+static struct range reservation_arena_of(struct memclient_context *ctx)
 {
     struct range arena;
 
@@ -137,8 +153,8 @@ static uint64_t reservation_take_anywhere(uint64_t size, uint64_t alignment, str
     return 0;
 }
 
-static int reservation_take_private(struct memclient_reservation *res, struct memclient *ctx, uint64_t alignment,
-                                    uint64_t wanted)
+static int reservation_take_private(struct memclient_reservation *res, struct memclient_context *ctx,
+                                    uint64_t alignment, uint64_t wanted)
 {
     uint64_t size = res->size;
     int r;
@@ -161,7 +177,7 @@ static int reservation_take_private(struct memclient_reservation *res, struct me
     return r;
 }
 
-int map_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
+int map_reserve_private(struct memclient_context *ctx, uint64_t size, uint64_t alignment, uint64_t address,
                         struct memclient_reservation **resp)
 {
     struct memclient_reservation *res = reservation_new();
@@ -194,7 +210,7 @@ static bool reservation_is_used(const struct memclient_reservation *res)
 
 int map_release(struct memclient_reservation *res)
 {
-    struct memclient *ctx = res->ctx;
+    struct memclient_context *ctx = res->ctx;
     struct channel *channel = NULL;
     struct fail_saved saved;
 

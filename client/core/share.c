@@ -65,7 +65,7 @@ static struct wanted share_refused_by_limit(const struct sharing *part)
 /* Where a limit of tokens is reached, the cached ones are revoked to make room, and the rest is asked for once more. */
 static int share_ask_all(const struct sharing *part, struct wanted wanted)
 {
-    struct memclient *ctx = part->bufs[0]->ctx;
+    struct memclient_context *ctx = part->bufs[0]->ctx;
     uint64_t deadline = context_deadline(ctx);
     struct rpc_shared shared;
     unsigned first;
@@ -161,7 +161,7 @@ int share_name(struct memclient_buffer *buf, const char *name, const struct memc
 /* ---- opening what other processes have --------------------------------------------------------------------------- */
 
 /* Makes the handle of a reply to one: the refusal of the item is the call's. */
-static int share_adopt_only(struct memclient *ctx, struct rpc_opened *opened, bool writable_fd,
+static int share_adopt_only(struct memclient_context *ctx, struct rpc_opened *opened, bool writable_fd,
                             struct memclient_buffer **buf)
 {
     unsigned status = opened->items[0].status;
@@ -172,7 +172,7 @@ static int share_adopt_only(struct memclient *ctx, struct rpc_opened *opened, bo
     return fail_refused(status, opened->sentence);
 }
 
-int share_import(struct memclient *ctx, int fd, struct memclient_buffer **buf)
+int share_import(struct memclient_context *ctx, int fd, struct memclient_buffer **buf)
 {
     /* a copy is cached for mapping, like a descriptor from the broker; if there can be none, mapping asks for one */
     _cleanup_close_ int kept = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -190,7 +190,7 @@ int share_import(struct memclient *ctx, int fd, struct memclient_buffer **buf)
     return r;
 }
 
-int share_adopt(struct memclient *ctx, int fd, struct memclient_buffer **buf)
+int share_adopt(struct memclient_context *ctx, int fd, struct memclient_buffer **buf)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
     int r = rpc_adopt(context_route(ctx), fd, &opened);
@@ -218,7 +218,7 @@ static void share_note_results(const struct rpc_opened *opened, unsigned n, int 
         (void)fail_refused(first, opened->sentence);
 }
 
-int share_open_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
+int share_open_tokens(struct memclient_context *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
                       struct memclient_buffer **bufs, int *results)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
@@ -244,7 +244,7 @@ int share_open_tokens(struct memclient *ctx, size_t n, const struct memclient_to
     return r;
 }
 
-int share_lookup(struct memclient *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf)
+int share_lookup(struct memclient_context *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf)
 {
     struct rpc_opened opened = RPC_OPENED_NULL;
     int r = rpc_lookup(context_route(ctx), spec, &opened);

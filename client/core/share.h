@@ -19,10 +19,10 @@ int share_tokens(size_t n, struct memclient_buffer *const *bufs, const struct me
 int share_revoke_all(struct memclient_buffer *buf);
 int share_name(struct memclient_buffer *buf, const char *name, const struct memclient_name_options *options);
 
-int share_import(struct memclient *ctx, int fd, struct memclient_buffer **buf);
-int share_adopt(struct memclient *ctx, int fd, struct memclient_buffer **buf);
+int share_import(struct memclient_context *ctx, int fd, struct memclient_buffer **buf);
+int share_adopt(struct memclient_context *ctx, int fd, struct memclient_buffer **buf);
 /* Any number of them; each has its own result. */
-int share_open_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
+int share_open_tokens(struct memclient_context *ctx, size_t n, const struct memclient_token *tokens, unsigned rights,
                       struct memclient_buffer **bufs, int *results);
 /* By name or id; what it claims keeps others out. */
-int share_lookup(struct memclient *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf);
+int share_lookup(struct memclient_context *ctx, const struct lookup_spec *spec, struct memclient_buffer **buf);

@@ -21,9 +21,9 @@ void cached_token_init(struct cached_token *token)
     list_init(&token->link);
 }
 
-bool token_cache_is_wanted(struct memclient *ctx, const struct alloc_spec *spec)
+bool token_cache_is_wanted(struct memclient_context *ctx, const struct alloc_spec *spec)
 {
-    bool soon = spec->options.flags & MEMCLIENT_SHARED_SOON;
+    bool soon = spec->options.flags & MEMCLIENT_ALLOC_SHARED_SOON;
     struct token_cache *cache = &ctx->tokens;
     bool wanted;
 
@@ -40,7 +40,7 @@ bool token_cache_is_wanted(struct memclient *ctx, const struct alloc_spec *spec)
 void token_cache_allocated(struct memclient_buffer *buf, const struct rpc_opened_item *item)
 {
     static const struct memclient_token none;
-    struct memclient *ctx = buf->ctx;
+    struct memclient_context *ctx = buf->ctx;
 
     pthread_mutex_lock(&ctx->lock);
     buf->token.is_unshared = true;
@@ -61,7 +61,7 @@ void token_cache_forget(struct memclient_buffer *buf)
     explicit_bzero(&buf->token.token, sizeof(buf->token.token));
 }
 
-void token_cache_forget_all(struct memclient *ctx)
+void token_cache_forget_all(struct memclient_context *ctx)
 {
     struct list *link;
 
@@ -69,7 +69,7 @@ void token_cache_forget_all(struct memclient *ctx)
         token_cache_forget(container_of(link, struct memclient_buffer, token.link));
 }
 
-void token_cache_forget_id(struct memclient *ctx, uint64_t id)
+void token_cache_forget_id(struct memclient_context *ctx, uint64_t id)
 {
     struct memclient_buffer *buf;
 
@@ -82,7 +82,7 @@ void token_cache_forget_id(struct memclient *ctx, uint64_t id)
 
 bool token_cache_take(struct memclient_buffer *buf, struct memclient_token *token)
 {
-    struct memclient *ctx = buf->ctx;
+    struct memclient_context *ctx = buf->ctx;
     struct token_cache *cache = &ctx->tokens;
     bool found;
 
@@ -100,7 +100,7 @@ bool token_cache_take(struct memclient_buffer *buf, struct memclient_token *toke
     return found;
 }
 
-bool token_cache_revoke_all(struct memclient *ctx, uint64_t deadline)
+bool token_cache_revoke_all(struct memclient_context *ctx, uint64_t deadline)
 {
     struct memclient_token tokens[TOKEN_CACHE_MAX];
     struct fail_saved saved = fail_save(0);

@@ -5,8 +5,8 @@
  * The library guesses from what a program does: an allocation makes sharing a little less likely, the first token of a
  * buffer that was allocated here makes it more likely. While it is likely, an allocation brings the token along that
  * memclient_share() without terms would make; that then returns it and makes no call. A program that knows says so with
- * the allocation (MEMCLIENT_SHARED_SOON). Each token is given out once; one that is not ends with its buffer. A context
- * keeps TOKEN_CACHE_MAX at most, and revokes them where a limit of tokens is reached.
+ * the allocation (MEMCLIENT_ALLOC_SHARED_SOON). Each token is given out once; one that is not ends with its buffer. A
+ * context keeps TOKEN_CACHE_MAX at most, and revokes them where a limit of tokens is reached.
  *
  * They belong to a session: another one, and the child of a fork, has none of them.
  *
@@ -46,7 +46,7 @@ void token_cache_init(struct token_cache *cache);
 void cached_token_init(struct cached_token *token);
 
 /* Should this allocation bring a token along? */
-bool token_cache_is_wanted(struct memclient *ctx, const struct alloc_spec *spec);
+bool token_cache_is_wanted(struct memclient_context *ctx, const struct alloc_spec *spec);
 /* Without the lock: the buffer was allocated, with a token or without. */
 void token_cache_allocated(struct memclient_buffer *buf, const struct rpc_opened_item *item);
 
@@ -55,10 +55,10 @@ bool token_cache_take(struct memclient_buffer *buf, struct memclient_token *toke
 
 /* With the context's lock: the token is not given out any more. */
 void token_cache_forget(struct memclient_buffer *buf);
-void token_cache_forget_all(struct memclient *ctx);
+void token_cache_forget_all(struct memclient_context *ctx);
 
 /* The same, without the lock, for a buffer that is destroyed or whose tokens are revoked. */
-void token_cache_forget_id(struct memclient *ctx, uint64_t id);
+void token_cache_forget_id(struct memclient_context *ctx, uint64_t id);
 
 /* Revokes all cached tokens, to make room for others. False if there were none. */
-bool token_cache_revoke_all(struct memclient *ctx, uint64_t deadline);
+bool token_cache_revoke_all(struct memclient_context *ctx, uint64_t deadline);

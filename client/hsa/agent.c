@@ -25,7 +25,7 @@ hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_agent_t agent, void
 
 static hsa_status_t agent_put_available(const void *agent, void *value)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     uint64_t bytes;
     hsa_status_t status;
 

@@ -111,7 +111,7 @@ static hsa_status_t assign_agent(void *ptr, const struct agent *agent, hsa_acces
 
 hsa_status_t hsa_memory_assign_agent(void *ptr, hsa_agent_t agent, hsa_access_permission_t access)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     pthread_mutex_t *lock = assign_lock_of(ptr);
     const struct agent *owner;
     hsa_status_t status;

@@ -11,7 +11,7 @@ hsa_status_t hsa_amd_memory_async_copy(void *dst, hsa_agent_t dst_agent, const v
                                        size_t size, uint32_t num_dep_signals, const hsa_signal_t *dep_signals,
                                        hsa_signal_t completion_signal)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct rows rows = {.to = dst, .from = src, .width = size, .n_rows = 1, .n_slices = 1};
 
     if (!ctx || !dst || !src || !num_dep_signals != !dep_signals)
@@ -111,7 +111,7 @@ hsa_status_t hsa_amd_memory_async_copy_rect(const hsa_pitched_ptr_t *dst, const 
                                             hsa_amd_copy_direction_t dir, uint32_t num_dep_signals,
                                             const hsa_signal_t *dep_signals, hsa_signal_t completion_signal)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct rows rows = {0};
 
     if (!ctx || !dst || !dst_offset || !src || !src_offset || !range || !num_dep_signals != !dep_signals ||

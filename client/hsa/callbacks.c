@@ -37,7 +37,7 @@ void callbacks_run(struct list *taken)
     }
 }
 
-void callbacks_run_outside(struct list *taken, struct memclient **ctx)
+void callbacks_run_outside(struct list *taken, struct memclient_context **ctx)
 {
     if (list_is_empty(taken))
         return;
@@ -65,7 +65,7 @@ static struct address_range *callbacks_find_memory(const void *address)
 hsa_status_t hsa_amd_register_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback,
                                                     void *user_data)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct callback *new;
     struct address_range *range;
 
@@ -97,7 +97,7 @@ static struct callback *callbacks_find(struct address_range *range, const void *
 
 hsa_status_t hsa_amd_deregister_deallocation_callback(void *ptr, hsa_amd_deallocation_callback_t callback)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct callback *found = NULL;
     struct address_range *range;
 

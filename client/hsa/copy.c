@@ -9,7 +9,7 @@
 
 hsa_status_t hsa_memory_copy(void *dst, const void *src, size_t size)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
 
     if (!ctx || !dst || !src || !pointer_allows_copy(dst, src, size))
         return runtime_refusal(ctx);
@@ -36,7 +36,7 @@ static bool copy_is_known(uint64_t start, uint64_t size)
 
 hsa_status_t hsa_amd_memory_fill(void *ptr, uint32_t value, size_t count)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     hsa_status_t status = HSA_STATUS_SUCCESS;
     size_t size;
 

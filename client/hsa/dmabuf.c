@@ -32,7 +32,7 @@ static struct memclient_buffer *dmabuf_find_buffer(const void *ptr, uint64_t siz
 
 hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *dmabuf, uint64_t *offset)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     uint64_t start;
     int fd;
@@ -45,7 +45,7 @@ hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *d
     address_map_unlock();
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    (void)memclient_make_home(buffer); /* for its importers */
+    (void)memclient_buffer_make_home(buffer); /* for its importers */
     r = memclient_export_fd(buffer, 0, &fd);
     if (r)
         return runtime_status(r);
@@ -63,7 +63,7 @@ hsa_status_t hsa_amd_portable_export_dmabuf_v2(const void *ptr, size_t size, int
 
 hsa_status_t hsa_amd_portable_close_dmabuf(int dmabuf)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -72,7 +72,7 @@ hsa_status_t hsa_amd_portable_close_dmabuf(int dmabuf)
 
 hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct memclient_buffer *found;
     struct address_range *range;
     uint64_t offset;
@@ -85,7 +85,7 @@ hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf
     address_map_unlock();
     if (!found)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    (void)memclient_make_home(found); /* for other processes */
+    (void)memclient_buffer_make_home(found); /* for other processes */
     *buf = found;
     return HSA_STATUS_SUCCESS;
 }

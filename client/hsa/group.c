@@ -86,7 +86,7 @@ static hsa_status_t group_publish(struct group *group, hsa_signal_group_t *handl
 hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *signals, uint32_t num_consumers,
                                      const hsa_agent_t *consumers, hsa_signal_group_t *signal_group)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct group *group;
     hsa_status_t status;
     uint64_t set;
@@ -108,7 +108,7 @@ hsa_status_t hsa_signal_group_create(uint32_t num_signals, const hsa_signal_t *s
 
 hsa_status_t hsa_signal_group_destroy(hsa_signal_group_t signal_group)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(group_unrefp) struct group *group = NULL;
 
     if (!ctx)

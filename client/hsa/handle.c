@@ -175,7 +175,7 @@ static int handle_allocate(const struct pool *pool, uint64_t size, hsa_amd_memor
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
 
-    options.flags = MEMCLIENT_NO_ADDRESS;
+    options.flags = MEMCLIENT_ALLOC_NO_HOME;
     if (type == MEMORY_TYPE_PINNED) {
         options.pool = pool->name;
     } else {
@@ -191,7 +191,7 @@ static int handle_allocate(const struct pool *pool, uint64_t size, hsa_amd_memor
 hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t wanted, size_t size, hsa_amd_memory_type_t type,
                                         uint64_t flags, hsa_amd_vmem_alloc_handle_t *memory_handle)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     const struct pool *pool;
     int r;
@@ -210,7 +210,7 @@ hsa_status_t hsa_amd_vmem_handle_create(hsa_amd_memory_pool_t wanted, size_t siz
 
 hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_handle)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct list ended = LIST_INIT(ended);
     struct vmem_handle *handle;
 
@@ -227,7 +227,7 @@ hsa_status_t hsa_amd_vmem_handle_release(hsa_amd_vmem_alloc_handle_t memory_hand
 
 hsa_status_t hsa_amd_vmem_retain_alloc_handle(hsa_amd_vmem_alloc_handle_t *memory_handle, void *addr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct vmem_mapping *mapping;
 
     if (!ctx || !memory_handle || !addr)
@@ -266,7 +266,7 @@ static hsa_status_t handle_load_description(hsa_amd_vmem_alloc_handle_t memory_h
     address_map_unlock();
     if (!buffer)
         return HSA_STATUS_SUCCESS;
-    r = memclient_buffer_info(buffer, &info);
+    r = memclient_buffer_query(buffer, &info);
     if (r < 0)
         return runtime_status(r);
     address_map_lock();
@@ -280,7 +280,7 @@ static hsa_status_t handle_load_description(hsa_amd_vmem_alloc_handle_t memory_h
 hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_handle_t memory_handle,
                                                            hsa_amd_memory_pool_t *pool, hsa_amd_memory_type_t *type)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct vmem_handle *handle;
     hsa_status_t status;
 
@@ -303,7 +303,7 @@ hsa_status_t hsa_amd_vmem_get_alloc_properties_from_handle(hsa_amd_vmem_alloc_ha
 
 hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_alloc_handle_t wanted, uint64_t flags)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     struct vmem_handle *handle;
 
@@ -317,13 +317,13 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     /* importers map it at the application's address, if possible */
-    (void)memclient_make_home(buffer);
+    (void)memclient_buffer_make_home(buffer);
     return runtime_status(memclient_export_fd(buffer, 0, dmabuf_fd));
 }
 
 hsa_status_t hsa_amd_vmem_import_shareable_handle(int dmabuf_fd, hsa_amd_vmem_alloc_handle_t *handle)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     int r;
 

@@ -273,7 +273,7 @@ void handlers_fork_child(void)
 hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condition_t cond, hsa_signal_value_t value,
                                           hsa_amd_signal_handler handler, void *arg)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct handler *new;
 
     if (!ctx || !handler || !signal_is_condition(cond))
@@ -294,7 +294,7 @@ hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condit
 
 hsa_status_t hsa_amd_async_function(void (*callback)(void *arg), void *arg)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct handler *new;
 
     if (!ctx || !callback)

@@ -24,7 +24,7 @@ void headroom_changed(void)
     atomic_store(&headroom_has_changed, true);
 }
 
-static int headroom_note(const struct memclient_pool *pool, void *data)
+static int headroom_note(const struct memclient_pool_info *pool, void *data)
 {
     const struct topology *t = topology();
 
@@ -76,7 +76,7 @@ hsa_status_t headroom_get(const struct pool *pool, uint64_t *bytes)
 
 hsa_status_t headroom_put(const void *pool, void *value)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     uint64_t bytes;
     size_t size;
     hsa_status_t status;

@@ -121,17 +121,17 @@ static void init_lock_forks(void)
 static hsa_status_t init_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     hsa_status_t status = runtime_choose_profile();
 
     if (status)
         return status;
-    if (memclient_open(NULL, &ctx) < 0)
+    if (memclient_context_open(NULL, &ctx) < 0)
         return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     (void)pthread_once(&once, init_lock_forks);
     status = topology_load(ctx);
     if (status) {
-        memclient_close(ctx);
+        memclient_context_close(ctx);
         return status;
     }
     runtime.context = ctx;
@@ -148,7 +148,7 @@ static void init_stop(void)
     handlers_stop();
     groups_stop();
     signals_stop();
-    memclient_close(runtime.context);
+    memclient_context_close(runtime.context);
     runtime.context = NULL;
     address_map_lock(); /* only against a concurrent fork: no other thread is here */
     init_forget_records();

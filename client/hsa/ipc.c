@@ -70,7 +70,7 @@ static hsa_status_t attachment_map(struct memclient_buffer **buffer, uint64_t al
 }
 
 /* Unmaps and frees an attachment that is not in the address map. ctx as in memory_release(). */
-static void attachment_free(struct attachment *attachment, struct memclient *ctx)
+static void attachment_free(struct attachment *attachment, struct memclient_context *ctx)
 {
     memory_release(&attachment->range, attachment->buffer, ctx);
     free(attachment);
@@ -129,7 +129,7 @@ static bool attachment_count_down(struct attachment *attachment, struct list *ca
  */
 static hsa_status_t attachment_detach(void *ptr, bool interop)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct list callbacks = LIST_INIT(callbacks);
     struct attachment *attachment;
     uint64_t bytes = 0;
@@ -225,13 +225,13 @@ static hsa_status_t ipc_make_token(void *ptr, size_t length, struct memclient_bu
     found = ipc_find_token(ptr, length, token, &again);
     address_map_unlock();
     if (!kept)
-        (void)memclient_revoke(runtime_context(), &made);
+        (void)memclient_revoke_token(runtime_context(), &made);
     return found ? HSA_STATUS_SUCCESS : HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }
 
 hsa_status_t hsa_amd_ipc_memory_create(void *ptr, size_t len, hsa_amd_ipc_memory_t *handle)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     hsa_status_t status = HSA_STATUS_SUCCESS;
     struct memclient_token token;
@@ -314,7 +314,7 @@ static hsa_status_t ipc_attach_first(struct memclient_buffer *buffer, const stru
 hsa_status_t hsa_amd_ipc_memory_attach(const hsa_amd_ipc_memory_t *handle, size_t len, uint32_t num_agents,
                                        const hsa_agent_t *mapping_agents, void **mapped_ptr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     struct memclient_token token;
     uint64_t allowed;
@@ -350,7 +350,7 @@ hsa_status_t hsa_amd_ipc_memory_detach(void *mapped_ptr)
 hsa_status_t hsa_amd_interop_map_buffer(uint32_t num_agents, hsa_agent_t *agents, int interop_handle, uint32_t flags,
                                         size_t *size, void **ptr, size_t *metadata_size, const void **metadata)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buffer = NULL;
     struct attachment *attachment = NULL;
     hsa_status_t status;

@@ -155,7 +155,7 @@ hsa_status_t job_start(const struct rows *rows, uint32_t n_needed, const hsa_sig
 
 hsa_status_t hsa_amd_profiling_async_copy_enable(bool enable)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
 
     if (!ctx)
         return HSA_STATUS_ERROR_NOT_INITIALIZED;
@@ -165,7 +165,7 @@ hsa_status_t hsa_amd_profiling_async_copy_enable(bool enable)
 
 hsa_status_t hsa_amd_profiling_get_async_copy_time(hsa_signal_t signal, hsa_amd_profiling_async_copy_time_t *time)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *found = NULL;
 
     if (!ctx || !time)

@@ -100,7 +100,7 @@ static int mapping_map(const struct vmem_mapping *mapping)
 hsa_status_t hsa_amd_vmem_map(void *va, size_t size, size_t in_offset, hsa_amd_vmem_alloc_handle_t memory_handle,
                               uint64_t flags)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_free_ struct vmem_mapping *mapping = NULL;
     struct list ended = LIST_INIT(ended);
     bool begun;
@@ -133,7 +133,7 @@ static bool mapping_is_mapped(const struct vmem_mapping *mapping)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    return !memclient_query_address((void *)(uintptr_t)mapping->range.start, &info) && info.buffer;
+    return !memclient_address_query((void *)(uintptr_t)mapping->range.start, &info) && info.buffer;
 }
 
 /* Ends those mappings of a busy run that were unmapped. If the kernel did not unmap `all`, the rest stays. Needs the
@@ -154,7 +154,7 @@ static void mapping_end_run(struct vmem_mapping *first, uint64_t run_end, bool a
 
 hsa_status_t hsa_amd_vmem_unmap(void *va, size_t size)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     uint64_t run_end = (uintptr_t)va + size;
     struct list callbacks = LIST_INIT(callbacks);
     struct list ended = LIST_INIT(ended);

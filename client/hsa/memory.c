@@ -29,7 +29,7 @@ static int memory_allocate_buffer(const struct pool *pool, uint64_t size, struct
     r = memclient_alloc(runtime_context(), size, &options, buffer);
     if (r == -EADDRNOTAVAIL) {
         options.alignment = 0;
-        options.flags = MEMCLIENT_NO_ADDRESS;
+        options.flags = MEMCLIENT_ALLOC_NO_HOME;
         r = memclient_alloc(runtime_context(), size, &options, buffer);
     }
     return r;
@@ -88,7 +88,7 @@ static hsa_status_t memory_take(void *ptr, struct allocation **allocation, struc
     return status;
 }
 
-void memory_release(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx)
+void memory_release(const struct address_range *range, struct memclient_buffer *buffer, struct memclient_context *ctx)
 {
     if (memclient_buffer_context(buffer) == ctx)
         (void)memclient_unmap(ctx, (void *)(uintptr_t)range->start, range->bytes);
@@ -99,7 +99,7 @@ void memory_release(const struct address_range *range, struct memclient_buffer *
 /* NULL is no error. */
 hsa_status_t hsa_memory_free(void *ptr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct list callbacks = LIST_INIT(callbacks);
     struct allocation *allocation = NULL;
     hsa_status_t status;
@@ -119,7 +119,7 @@ hsa_status_t hsa_memory_free(void *ptr)
 
 hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     const struct pool *pool;
 
     if (!ctx || !ptr || !size)
@@ -134,7 +134,7 @@ hsa_status_t hsa_memory_allocate(hsa_region_t region, size_t size, void **ptr)
 
 hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, size_t size, uint32_t flags, void **ptr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     const struct pool *pool;
 
     if (!ctx || !ptr || !size)

@@ -40,14 +40,14 @@ static inline struct locked *range_locked(struct address_range *range)
 
 /* memory.c: unmaps what was allocated or attached, and releases the buffer. ctx is the present session, or NULL. If the
  * buffer is of another session, shutting HSA down has unmapped it already. */
-void memory_release(const struct address_range *range, struct memclient_buffer *buffer, struct memclient *ctx);
+void memory_release(const struct address_range *range, struct memclient_buffer *buffer, struct memclient_context *ctx);
 
 /* callbacks.c: moves the range's callbacks to a list, to be called when no lock is held. */
 void callbacks_take(struct address_range *range, struct list *taken);
 /* Calls each of them, outside of the runtime, and frees them. */
 void callbacks_run(struct list *taken);
 /* The same, leaving the runtime and entering it again if there are any. *ctx is NULL if HSA is not up any more. */
-void callbacks_run_outside(struct list *taken, struct memclient **ctx);
+void callbacks_run_outside(struct list *taken, struct memclient_context **ctx);
 /* Frees them without calling them. */
 void callbacks_drop(struct address_range *range);
 

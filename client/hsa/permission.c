@@ -125,7 +125,7 @@ static hsa_status_t permissions_read(const hsa_amd_memory_access_desc_t *desc, s
 
 hsa_status_t hsa_amd_vmem_set_access(void *va, size_t size, const hsa_amd_memory_access_desc_t *desc, size_t desc_cnt)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct change change = {.replaces = !runtime_is_like_rocr()};
     struct vmem_mapping *first;
     hsa_status_t status;
@@ -175,7 +175,7 @@ static hsa_status_t permissions_allow_at(const void *ptr, uint64_t agents)
 hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t *agents, const uint32_t *flags,
                                          const void *ptr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     hsa_status_t status;
     uint64_t set;
 
@@ -193,7 +193,7 @@ hsa_status_t hsa_amd_agents_allow_access(uint32_t num_agents, const hsa_agent_t 
 
 hsa_status_t hsa_amd_vmem_get_access(void *va, hsa_access_permission_t *perms, hsa_agent_t agent_handle)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     const struct agent *agent = topology_agent(agent_handle);
     hsa_status_t status = HSA_STATUS_SUCCESS;
     const struct permissions *found;

@@ -35,7 +35,7 @@ static void pointer_describe_reservation(const struct vmem_reservation *reservat
     lookup->info.type = HSA_EXT_POINTER_TYPE_RESERVED_ADDR;
     lookup->info.registered = !reservation->no_register;
     lookup->info.agentBaseAddress = NULL;
-    if (!memclient_query_address(ptr, &info) && info.process_private)
+    if (!memclient_address_query(ptr, &info) && info.process_private)
         lookup->info.global_flags = MEMCLIENT_HSA_POINTER_PROCESS_PRIVATE;
 }
 
@@ -131,7 +131,7 @@ static hsa_status_t pointer_load_pool(const void *ptr, struct lookup *lookup)
 
     if (!lookup->undescribed)
         return HSA_STATUS_SUCCESS;
-    r = memclient_buffer_info(lookup->undescribed, &info);
+    r = memclient_buffer_query(lookup->undescribed, &info);
     if (!r) {
         pointer_describe_pool(topology_pool_of(&info), lookup);
         address_map_lock();
@@ -163,7 +163,7 @@ static hsa_status_t pointer_list_agents(uint64_t set, void *(*alloc)(size_t), ui
 hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info, void *(*alloc)(size_t),
                                   uint32_t *num_agents_accessible, hsa_agent_t **accessible)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct lookup lookup = {.info.type = HSA_EXT_POINTER_TYPE_UNKNOWN};
     hsa_status_t status;
 
@@ -188,7 +188,7 @@ hsa_status_t hsa_amd_pointer_info(const void *ptr, hsa_amd_pointer_info_t *info,
 
 hsa_status_t hsa_amd_pointer_info_set_userdata(const void *ptr, void *userdata)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct address_range *range;
 
     if (!ctx || !ptr)

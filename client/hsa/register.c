@@ -73,7 +73,7 @@ static void register_drop_unused(struct locked *locked)
 
 hsa_status_t hsa_memory_register(void *ptr, size_t size)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct locked *locked;
     hsa_status_t status;
 
@@ -93,7 +93,7 @@ hsa_status_t hsa_memory_register(void *ptr, size_t size)
 
 hsa_status_t hsa_memory_deregister(void *ptr, size_t size)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct locked *locked;
 
     if (!ctx)
@@ -140,7 +140,7 @@ static hsa_status_t register_lock(void *host_ptr, size_t size, void **agent_ptr)
 
 hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent, void **agent_ptr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     hsa_status_t status;
 
     if (!ctx)
@@ -152,7 +152,7 @@ hsa_status_t hsa_amd_memory_lock(void *host_ptr, size_t size, hsa_agent_t *agent
 hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_t *agents, int num_agent,
                                          hsa_amd_memory_pool_t pool, uint32_t flags, void **agent_ptr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     hsa_status_t status;
 
     if (!ctx || flags)
@@ -167,7 +167,7 @@ hsa_status_t hsa_amd_memory_lock_to_pool(void *host_ptr, size_t size, hsa_agent_
 
 hsa_status_t hsa_amd_memory_unlock(void *host_ptr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct locked *locked;
 
     if (!ctx)

@@ -18,9 +18,14 @@
 
 static int reservation_try(uint64_t size, uint64_t alignment, uint64_t address, struct memclient_reservation **res)
 {
-    int r = memclient_reserve(runtime_context(), size, alignment, address, res);
+    struct memclient_reserve_options options = MEMCLIENT_RESERVE_OPTIONS_INIT;
 
-    return r < 0 ? memclient_reserve_private(runtime_context(), size, alignment, address, res) : r;
+    options.alignment = alignment;
+    options.address = address;
+    if (memclient_reserve(runtime_context(), size, &options, res) == 0)
+        return 0;
+    options.flags = MEMCLIENT_RESERVE_PRIVATE;
+    return memclient_reserve(runtime_context(), size, &options, res);
 }
 
 /* Tries the requested address, aligned as the caller says; then any address, aligned for huge pages. */
@@ -38,7 +43,7 @@ static int reservation_make(uint64_t size, uint64_t alignment, uint64_t address,
 hsa_status_t hsa_amd_vmem_address_reserve_align(void **va, size_t size, uint64_t address, uint64_t alignment,
                                                 uint64_t flags)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_free_ struct vmem_reservation *reservation = NULL;
     struct memclient_reservation *res;
 
@@ -82,7 +87,7 @@ static hsa_status_t reservation_take(void *va, uint64_t size, struct vmem_reserv
 
 hsa_status_t hsa_amd_vmem_address_free(void *va, size_t size)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct vmem_reservation *reservation;
     hsa_status_t status;
     int r;

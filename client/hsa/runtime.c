@@ -48,7 +48,7 @@ bool runtime_is_up(void)
 }
 
 /* The check before the lock is needed as well: without it, late callers could keep hsa_shut_down() waiting forever. */
-struct memclient *runtime_enter(void)
+struct memclient_context *runtime_enter(void)
 {
     if (!runtime_is_up())
         return NULL;
@@ -59,14 +59,14 @@ struct memclient *runtime_enter(void)
     return NULL;
 }
 
-void runtime_leavep(struct memclient **ctx)
+void runtime_leavep(struct memclient_context **ctx)
 {
     if (*ctx)
         pthread_rwlock_unlock(&runtime.in_use);
     *ctx = NULL;
 }
 
-struct memclient *runtime_context(void)
+struct memclient_context *runtime_context(void)
 {
     return runtime.context;
 }

@@ -8,7 +8,7 @@
  *
  * An entry point begins like this:
  *
- *     _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+ *     _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
  *
  *     if (!ctx || !ptr || !size)
  *         return runtime_refusal(ctx);
@@ -34,20 +34,20 @@
 
 /* Only init.c changes it. */
 extern struct runtime {
-    int32_t count;             /* atomic */
-    pthread_rwlock_t in_use;   /* read-locked by entry points */
-    struct memclient *context; /* while the count is not 0 */
+    int32_t count;                     /* atomic */
+    pthread_rwlock_t in_use;           /* read-locked by entry points */
+    struct memclient_context *context; /* while the count is not 0 */
 } runtime;
 
 /* One atomic load. */
 bool runtime_is_up(void);
 
 /* Returns the session, or NULL if HSA is not up. */
-struct memclient *runtime_enter(void);
+struct memclient_context *runtime_enter(void);
 /* Sets *ctx to NULL. Does nothing if it is NULL. */
-void runtime_leavep(struct memclient **ctx);
+void runtime_leavep(struct memclient_context **ctx);
 /* The status of an entry point that could not enter, or whose arguments are invalid. */
-static inline hsa_status_t runtime_refusal(const struct memclient *ctx)
+static inline hsa_status_t runtime_refusal(const struct memclient_context *ctx)
 {
     return ctx ? HSA_STATUS_ERROR_INVALID_ARGUMENT : HSA_STATUS_ERROR_NOT_INITIALIZED;
 }
@@ -67,7 +67,7 @@ static inline hsa_status_t check_agent(bool is_valid, hsa_agent_t agent, hsa_sta
 }
 
 /* The session. Needs the runtime to be entered. */
-struct memclient *runtime_context(void);
+struct memclient_context *runtime_context(void);
 
 /* The status for r, a result of the native API. */
 hsa_status_t runtime_status(int r);

@@ -95,7 +95,7 @@ static void signal_end(struct signal *signal)
 
 hsa_status_t hsa_signal_destroy(hsa_signal_t handle)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct signal *signal;
 
     if (!ctx || !handle.handle)
@@ -202,7 +202,7 @@ static int signal_make_shared(struct signal *signal)
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     int r;
 
-    options.flags = MEMCLIENT_NO_ADDRESS;
+    options.flags = MEMCLIENT_ALLOC_NO_HOME;
     r = memclient_alloc(runtime_context(), sizeof(struct cell), &options, &signal->buffer);
     if (!r)
         r = memclient_share(signal->buffer, NULL, &signal->token);
@@ -212,7 +212,7 @@ static int signal_make_shared(struct signal *signal)
 hsa_status_t hsa_amd_signal_create(hsa_signal_value_t initial_value, uint32_t num_consumers,
                                    const hsa_agent_t *consumers, uint64_t attributes, hsa_signal_t *handle)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *signal = NULL;
     hsa_status_t status;
     int r;
@@ -246,7 +246,7 @@ hsa_status_t hsa_signal_create(hsa_signal_value_t initial_value, uint32_t num_co
 
 hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t handle, hsa_amd_ipc_signal_t *ipc)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *signal = NULL;
 
     if (!ctx || !ipc)
@@ -262,7 +262,7 @@ hsa_status_t hsa_amd_ipc_signal_create(hsa_signal_t handle, hsa_amd_ipc_signal_t
 
 hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_signal_t *handle)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *signal = NULL;
     int r;
 
@@ -289,7 +289,7 @@ hsa_status_t hsa_amd_ipc_signal_attach(const hsa_amd_ipc_signal_t *ipc, hsa_sign
 
 hsa_status_t hsa_amd_signal_value_pointer(hsa_signal_t handle, volatile hsa_signal_value_t **value_ptr)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     _cleanup_(signal_unrefp) struct signal *signal = NULL;
 
     if (!ctx || !value_ptr)

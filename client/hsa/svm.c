@@ -215,7 +215,7 @@ static hsa_status_t svm_set(uint64_t start, uint64_t end, const struct svm_reque
 hsa_status_t hsa_amd_svm_attributes_set(void *ptr, size_t size, hsa_amd_svm_attribute_pair_t *attribute_list,
                                         size_t attribute_count)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct svm_request request = {0};
     uint64_t start, end;
 
@@ -294,7 +294,7 @@ static hsa_status_t svm_get(const struct svm_attributes *attributes, hsa_amd_svm
 hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attribute_pair_t *attribute_list,
                                         size_t attribute_count)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct svm_attributes attributes;
     uint64_t start, end;
 
@@ -321,7 +321,7 @@ hsa_status_t hsa_amd_svm_attributes_get(void *ptr, size_t size, hsa_amd_svm_attr
 hsa_status_t hsa_amd_svm_prefetch_async(void *ptr, size_t size, hsa_agent_t agent, uint32_t num_dep_signals,
                                         const hsa_signal_t *dep_signals, hsa_signal_t completion_signal)
 {
-    _cleanup_(runtime_leavep) struct memclient *ctx = runtime_enter();
+    _cleanup_(runtime_leavep) struct memclient_context *ctx = runtime_enter();
     struct svm_request request = {
         .given = 1U << HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION,
         .attributes.values[HSA_AMD_SVM_ATTRIB_PREFETCH_LOCATION] = agent.handle,

@@ -127,7 +127,7 @@ static const struct agent *topology_agent_of_physical(const struct snapshot *sna
 }
 
 /* Nodes with neither memory nor processors are skipped. */
-static int topology_add_agent(const struct memclient_node *node, void *data)
+static int topology_add_agent(const struct memclient_node_info *node, void *data)
 {
     struct snapshot *snapshot = data;
     struct topology *t = &snapshot->topology;
@@ -152,7 +152,7 @@ static int topology_add_agent(const struct memclient_node *node, void *data)
 }
 
 /* To be called when all agents are known. */
-static int topology_add_distances(const struct memclient_node *node, void *data)
+static int topology_add_distances(const struct memclient_node_info *node, void *data)
 {
     struct snapshot *snapshot = data;
     struct agent *agent = topology_agent_of_node(snapshot, node->node);
@@ -192,7 +192,7 @@ static struct pool *topology_declared_pool(struct agent *agent)
  * Adds a pool of one node that HSA offers. Ordinary memory uses transparent huge pages if the broker has a pool of
  * them, else base pages. Huge pages that must be set aside are offered if the configuration declares a pool of them.
  */
-static int topology_add_pool(const struct memclient_pool *from, void *data)
+static int topology_add_pool(const struct memclient_pool_info *from, void *data)
 {
     struct snapshot *snapshot = data;
     struct agent *agent = from->n_nodes == 1 ? topology_agent_of_node(snapshot, from->nodes[0]) : NULL;
@@ -312,7 +312,7 @@ static void topology_publish(struct snapshot *snapshot)
     __atomic_store_n(&current, snapshot, __ATOMIC_RELEASE);
 }
 
-hsa_status_t topology_load(struct memclient *ctx)
+hsa_status_t topology_load(struct memclient_context *ctx)
 {
     _cleanup_free_ struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
 

@@ -128,4 +128,4 @@ void machine_describe(struct agent *agent, uint32_t physical, bool has_cpus, con
 void machine_identify(struct agent *agent, const char *root);
 
 /* At the first hsa_init(). OUT_OF_RESOURCES if the broker does not answer or has no memory. */
-hsa_status_t topology_load(struct memclient *ctx);
+hsa_status_t topology_load(struct memclient_context *ctx);

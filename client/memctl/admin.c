@@ -18,24 +18,24 @@ enum { UPGRADE_MS = 30000, LOOK_MS = 5 };
 /* ---- upgrade ----------------------------------------------------------------------------------------------------- */
 
 /* Waits for a broker of another pid. 0, also if there is none in time, or the errno of the last call. */
-static int upgrade_wait(struct memclient *ctx, int32_t pid, struct memclient_broker_status *ret)
+static int upgrade_wait(struct memclient_context *ctx, int32_t pid, struct memclient_broker_info *ret)
 {
     uint64_t deadline = deadline_after_ms(UPGRADE_MS);
     int r;
 
     do {
-        struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+        struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
 
         (void)poll(NULL, 0, LOOK_MS);
         /* the call itself waits while there is no broker, and fails while a broker is stopping */
-        r = memclient_status(ctx, &status);
+        r = memclient_broker_query(ctx, &status);
         if (!r)
             *ret = status;
     } while ((r || ret->broker_pid == pid) && !deadline_passed(deadline, clock_now_ns()));
     return r;
 }
 
-static void print_upgrade(const struct memclient_broker_status *before, const struct memclient_broker_status *now,
+static void print_upgrade(const struct memclient_broker_info *before, const struct memclient_broker_info *now,
                           uint64_t ms)
 {
     uint64_t buffers = now->buffers + now->buffers_detached;
@@ -45,18 +45,18 @@ static void print_upgrade(const struct memclient_broker_status *before, const st
            before->version, buffers, buffers == 1 ? "" : "s", sessions, sessions == 1 ? "" : "s", ms);
 }
 
-static int run_upgrade(struct invocation *invocation, struct memclient *ctx)
+static int run_upgrade(struct invocation *invocation, struct memclient_context *ctx)
 {
-    struct memclient_broker_status before = MEMCLIENT_BROKER_STATUS_INIT, now;
+    struct memclient_broker_info before = MEMCLIENT_BROKER_INFO_INIT, now;
     uint64_t begun, ms;
     int r;
 
-    r = memclient_status(ctx, &before);
+    r = memclient_broker_query(ctx, &before);
     if (r < 0)
         return r;
     now = before;
     begun = clock_now_ns();
-    r = memclient_upgrade(ctx);
+    r = memclient_broker_upgrade(ctx);
     if (!r)
         r = upgrade_wait(ctx, before.broker_pid, &now);
     if (r < 0)
@@ -118,13 +118,13 @@ static json_t *reload_lines_json(const struct memclient_reload_result *result, u
     return array;
 }
 
-static int run_reload(struct invocation *invocation, struct memclient *ctx)
+static int run_reload(struct invocation *invocation, struct memclient_context *ctx)
 {
     struct memclient_reload_result result = MEMCLIENT_RELOAD_RESULT_INIT;
     unsigned n_mistakes;
     int r;
 
-    r = memclient_reload(ctx, &result);
+    r = memclient_broker_reload(ctx, &result);
     if (r < 0)
         return r;
     n_mistakes = print_reload_lines(&result, MEMCLIENT_RELOAD_MISTAKE, stderr, "");

@@ -25,7 +25,7 @@ enum { TOKEN_SECONDS = 60 };
 static int print_buffer(const struct invocation *invocation, struct memclient_buffer *buf)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
-    int r = memclient_buffer_info(buf, &info);
+    int r = memclient_buffer_query(buf, &info);
 
     return r < 0 ? r : output_one_item(invocation->json, buffer_columns, &info);
 }
@@ -33,7 +33,7 @@ static int print_buffer(const struct invocation *invocation, struct memclient_bu
 /* Makes a token, and prints its text or an object that has it. */
 static int share_and_print(const struct invocation *invocation, struct memclient_buffer *buf)
 {
-    char text[MEMCLIENT_TOKEN_TEXT + 1];
+    char text[MEMCLIENT_TOKEN_TEXT_SIZE];
     struct memclient_token token;
     int r;
 
@@ -82,7 +82,7 @@ static void explain_name(const struct invocation *invocation, const char *name)
         say("%s: give this name as `%s'", invocation->command->name, text);
 }
 
-static int run_alloc(struct invocation *invocation, struct memclient *ctx)
+static int run_alloc(struct invocation *invocation, struct memclient_context *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r;
@@ -115,7 +115,7 @@ static int parse_share(struct invocation *invocation)
     return r;
 }
 
-static int run_share(struct invocation *invocation, struct memclient *ctx)
+static int run_share(struct invocation *invocation, struct memclient_context *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     /* the user of the token decides whether it may be foreign */
@@ -165,7 +165,7 @@ static int exec_with(const struct invocation *invocation, struct memclient_buffe
     return error == ENOENT ? EXIT_NO_PROGRAM : EXIT_NOT_EXECUTABLE;
 }
 
-static int run_open(struct invocation *invocation, struct memclient *ctx)
+static int run_open(struct invocation *invocation, struct memclient_context *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r;
@@ -179,7 +179,7 @@ static int run_open(struct invocation *invocation, struct memclient *ctx)
 
 /* ---- publish, move and rm ---------------------------------------------------------------------------------------- */
 
-static int run_publish(struct invocation *invocation, struct memclient *ctx)
+static int run_publish(struct invocation *invocation, struct memclient_context *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r = line_open(ctx, 0, &buf);
@@ -198,7 +198,7 @@ static int parse_move(struct invocation *invocation)
     return r;
 }
 
-static int run_move(struct invocation *invocation, struct memclient *ctx)
+static int run_move(struct invocation *invocation, struct memclient_context *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     int r = line_open(ctx, 0, &buf);
@@ -217,7 +217,7 @@ static int parse_rm(struct invocation *invocation)
     return r;
 }
 
-static int run_rm(struct invocation *invocation, struct memclient *ctx)
+static int run_rm(struct invocation *invocation, struct memclient_context *ctx)
 {
     const char *kind = NULL;
     int r = -EINVAL;
@@ -225,15 +225,15 @@ static int run_rm(struct invocation *invocation, struct memclient *ctx)
     switch (line.reference.kind) {
     case REFERENCE_NAME:
         kind = "name";
-        r = memclient_name_unbind(ctx, line.reference.name);
+        r = memclient_unbind_name(ctx, line.reference.name);
         break;
     case REFERENCE_ID:
         kind = "buffer";
-        r = memclient_destroy(ctx, line.reference.id, line.force);
+        r = memclient_destroy_id(ctx, line.reference.id, line.force ? MEMCLIENT_DESTROY_FORCE : 0);
         break;
     case REFERENCE_TOKEN:
         kind = "token";
-        r = memclient_revoke(ctx, &line.reference.token);
+        r = memclient_revoke_token(ctx, &line.reference.token);
         break;
     }
     return r || !invocation->json ? r

@@ -11,7 +11,7 @@
 #include "memctl/line.h"
 #include "memctl/output.h"
 
-static int open_mapped(struct memclient *ctx, unsigned rights, struct memclient_buffer **buf, char **ret_bytes)
+static int open_mapped(struct memclient_context *ctx, unsigned rights, struct memclient_buffer **buf, char **ret_bytes)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     void *address;
@@ -70,7 +70,7 @@ static int print_bytes(uint64_t id, const char *bytes, uint64_t size)
     return output_flush();
 }
 
-int run_cat(struct invocation *invocation, struct memclient *ctx)
+int run_cat(struct invocation *invocation, struct memclient_context *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     uint64_t size;
@@ -104,7 +104,7 @@ static int read_bytes(const struct invocation *invocation, char *bytes, uint64_t
     return EXIT_DONE;
 }
 
-int run_fill(struct invocation *invocation, struct memclient *ctx)
+int run_fill(struct invocation *invocation, struct memclient_context *ctx)
 {
     _cleanup_(memclient_buffer_unrefp) struct memclient_buffer *buf = NULL;
     uint64_t done = 0;

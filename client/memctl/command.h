@@ -41,7 +41,7 @@ struct command {
     bool without_broker;  /* `run` gets no context */
     bool hidden;          /* from lists of commands */
     /* Gets an open context. Returns an exit status, or a negative errno with memclient_error() set. */
-    int (*run)(struct invocation *invocation, struct memclient *ctx);
+    int (*run)(struct invocation *invocation, struct memclient_context *ctx);
     /* Parses argv before a broker is needed: EXIT_DONE or EXIT_USAGE. NULL: there are neither options nor arguments. */
     int (*parse)(struct invocation *invocation);
 };
@@ -50,6 +50,8 @@ extern const struct command admin_commands[];
 extern const struct command buffer_commands[];
 extern const struct command doctor_commands[];
 extern const struct command help_commands[];
+extern const struct command history_commands[];
+extern const struct command holder_commands[];
 extern const struct command list_commands[];
 
 /* The tables above, up to a NULL. */
@@ -72,7 +74,7 @@ int refused(const struct invocation *invocation, const char *sentence);
 bool is_without_broker(int r);
 
 /* Connects. 0, or an exit status after printing why not. */
-int open_broker(const struct invocation *invocation, struct memclient **ctx);
+int open_broker(const struct invocation *invocation, struct memclient_context **ctx);
 
 /*
  * Reads the next option of the command like getopt_long(3), and handles those that every command has. Returns its

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command that finds out why programs do not get their memory from memoryd, where nothing else reports it: OpenCL's
- * loader silently skips a layer that it cannot load, and a layer without a broker leaves the memory to the driver. So
- * the command checks the broker, the layer and the loader, and allocates a little memory on every device of every
- * driver.
- *
- * It loads OpenCL as programs do, and needs nothing of it to be built.
+ * The command that finds out what is not as memoryd could use it, where nothing else reports it. About the machine,
+ * machine.h says what. About OpenCL: its loader silently skips a layer that it cannot load, and a layer without a
+ * broker leaves the memory to the driver. So the command checks the broker, the layer and the loader, and allocates a
+ * little memory on every device of every driver. It loads OpenCL as programs do, and needs nothing of it to be built.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +18,8 @@
 
 #include "base/cleanup.h"
 #include "memctl/command.h"
-#include "memctl/output.h"
-#include "memctl/text.h"
+#include "memctl/findings.h"
+#include "memctl/machine.h"
 
 #define LAYER_FILE  "libmemclient-opencl.so"
 #define LOADER_FILE "libOpenCL.so.1"
@@ -54,30 +51,6 @@ struct opencl {
     void (*clSVMFree)(void *context, void *ptr);
 };
 
-struct findings {
-    struct output output;
-    bool healthy;
-    bool no_broker;
-    int r;
-};
-
-static void __attribute__((format(printf, 4, 5)))
-doctor_report(struct findings *findings, const char *check, bool ok, const char *format, ...)
-{
-    char detail[TEXT_MAX];
-    va_list arguments;
-    int r;
-
-    va_start(arguments, format);
-    (void)vsnprintf(detail, sizeof(detail), format, arguments);
-    va_end(arguments);
-    r = output_row(&findings->output,
-                   json_pack("{so sb so}", "check", json_text(check), "ok", ok, "detail", json_text(detail)));
-    findings->healthy &= ok;
-    if (r)
-        findings->r = r;
-}
-
 /* Loads a layer as a loader does. True: it is memoryd's. */
 static bool doctor_check_layer(struct findings *findings, const char *file)
 {
@@ -87,16 +60,16 @@ static bool doctor_check_layer(struct findings *findings, const char *file)
     void *address;
 
     if (!library) {
-        doctor_report(findings, file, false, "%s", dlerror());
+        findings_report(findings, file, false, "%s", dlerror());
         return false;
     }
     address = dlsym(library, "clGetLayerInfo");
     memcpy(&info, &address, sizeof(info));
     if (!info || info(LAYER_NAME, sizeof(name) - 1, name, NULL)) {
-        doctor_report(findings, file, false, "is no layer of OpenCL, or was built without OpenCL's headers");
+        findings_report(findings, file, false, "is no layer of OpenCL, or was built without OpenCL's headers");
         return false;
     }
-    doctor_report(findings, file, true, "%s", name);
+    findings_report(findings, file, true, "%s", name);
     return !strncmp(name, "memoryd:", strlen("memoryd:"));
 }
 
@@ -108,13 +81,13 @@ static void doctor_check_layers(struct findings *findings)
     char *rest = NULL;
 
     if (!layers) {
-        doctor_report(findings, "OPENCL_LAYERS", false, "is not set: set it to the path of " LAYER_FILE);
+        findings_report(findings, "OPENCL_LAYERS", false, "is not set: set it to the path of " LAYER_FILE);
         return;
     }
     for (char *file = strtok_r(layers, ":", &rest); file; file = strtok_r(NULL, ":", &rest))
         ours |= doctor_check_layer(findings, file);
-    doctor_report(findings, "OPENCL_LAYERS", ours, "%s",
-                  ours ? "has memoryd's layer" : "has not memoryd's layer among its files");
+    findings_report(findings, "OPENCL_LAYERS", ours, "%s",
+                    ours ? "has memoryd's layer" : "has not memoryd's layer among its files");
 }
 
 /* The function that tells the loader's version; NULL: the loader is not ocl-icd. */
@@ -139,36 +112,37 @@ static void doctor_check_loader(struct findings *findings, void *library)
     bool knows;
 
     if (!info || info(LOADER_VERSION, sizeof(version) - 1, version, NULL)) {
-        doctor_report(findings, LOADER_FILE, true,
-                      "is not ocl-icd; its own manual says whether it knows OPENCL_LAYERS");
+        findings_report(findings, LOADER_FILE, true,
+                        "is not ocl-icd; its own manual says whether it knows OPENCL_LAYERS");
         return;
     }
     major = strtoul(version, &rest, 10);
     knows = major > 2 || (major == 2 && *rest == '.' && strtoul(rest + 1, NULL, 10) >= 3);
-    doctor_report(findings, LOADER_FILE, knows, "ocl-icd %s%s", version,
-                  knows ? "" : " does not know OPENCL_LAYERS: 2.3 does");
+    findings_report(findings, LOADER_FILE, knows, "ocl-icd %s%s", version,
+                    knows ? "" : " does not know OPENCL_LAYERS: 2.3 does");
 }
 
-/* Connects as a program does, but starts no broker. */
-static void doctor_check_broker(struct findings *findings, const struct invocation *invocation)
+/* Connects as a program does, but starts no broker. NULL: there is none. */
+static struct memclient_context *doctor_check_broker(struct findings *findings, const struct invocation *invocation)
 {
-    struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx;
+    struct memclient_context_info info = MEMCLIENT_CONTEXT_INFO_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx;
     int r;
 
     options.socket = invocation->socket;
     options.program = "memctl";
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
-    r = memclient_open(&options, &ctx);
+    r = memclient_context_open(&options, &ctx);
     if (r < 0) {
         findings->no_broker = is_without_broker(r);
-        doctor_report(findings, "broker", false, "%s", memclient_error());
-        return;
+        findings_report(findings, "broker", false, "%s", memclient_error());
+        return NULL;
     }
-    r = memclient_connection(ctx, &info);
-    doctor_report(findings, "broker", !r, "%s%s", r < 0 ? memclient_error() : "answers at ", r < 0 ? "" : info.socket);
-    memclient_close(ctx);
+    r = memclient_context_query(ctx, &info);
+    findings_report(findings, "broker", !r, "%s%s", r < 0 ? memclient_error() : "answers at ",
+                    r < 0 ? "" : info.socket);
+    return ctx;
 }
 
 /* ---- drivers ----------------------------------------------------------------------------------------------------- */
@@ -244,8 +218,8 @@ static void doctor_check_device(struct findings *findings, const struct opencl *
     (void)cl->clGetPlatformInfo(platform, PLATFORM_VERSION, sizeof(version) - 1, version, NULL);
     wrong = doctor_try_device(cl, platform, device);
     (void)snprintf(check, sizeof(check), "device %s", *name ? name : "without a name");
-    doctor_report(findings, check, !wrong, "%s: %s", version,
-                  wrong ? wrong : "clSVMAlloc() gives memory of the broker");
+    findings_report(findings, check, !wrong, "%s: %s", version,
+                    wrong ? wrong : "clSVMAlloc() gives memory of the broker");
 }
 
 static void doctor_check_platform(struct findings *findings, const struct opencl *cl, void *platform)
@@ -257,7 +231,7 @@ static void doctor_check_platform(struct findings *findings, const struct opencl
     if (cl->clGetDeviceIDs(platform, DEVICES_ALL, OBJECTS_MAX, devices, &n) || !n) {
         (void)cl->clGetPlatformInfo(platform, PLATFORM_NAME, sizeof(name) - 1, name, NULL);
         (void)snprintf(check, sizeof(check), "platform %s", name);
-        doctor_report(findings, check, false, "the driver has no device");
+        findings_report(findings, check, false, "the driver has no device");
         return;
     }
     for (uint32_t i = 0; i < n && i < OBJECTS_MAX; i++)
@@ -272,12 +246,12 @@ static void doctor_check_drivers(struct findings *findings, void *library)
     uint32_t n = 0;
 
     if (!doctor_find_functions(library, &cl)) {
-        doctor_report(findings, "drivers", false,
-                      "the loader has no shared virtual memory: it is older than OpenCL 2.0");
+        findings_report(findings, "drivers", false,
+                        "the loader has no shared virtual memory: it is older than OpenCL 2.0");
         return;
     }
     if (cl.clGetPlatformIDs(OBJECTS_MAX, platforms, &n) || !n) {
-        doctor_report(findings, "drivers", false, "the loader finds no driver of OpenCL");
+        findings_report(findings, "drivers", false, "the loader finds no driver of OpenCL");
         return;
     }
     for (uint32_t i = 0; i < n && i < OBJECTS_MAX; i++)
@@ -289,7 +263,7 @@ static void doctor_check_opencl(struct findings *findings)
     void *library = dlopen(LOADER_FILE, RTLD_LAZY | RTLD_LOCAL);
 
     if (!library) {
-        doctor_report(findings, LOADER_FILE, false, "%s", dlerror());
+        findings_report(findings, LOADER_FILE, false, "%s", dlerror());
         return;
     }
     doctor_check_loader(findings, library);
@@ -307,33 +281,32 @@ static void doctor_check_process(struct findings *findings, const char *pid)
     (void)snprintf(path, sizeof(path), "/proc/%s/maps", pid);
     maps = fopen(path, "re");
     if (!maps) {
-        doctor_report(findings, path, false, "%s", strerror(errno));
+        findings_report(findings, path, false, "%s", strerror(errno));
         return;
     }
     while (!found && fgets(line, sizeof(line), maps))
         found = strstr(line, "/" LAYER_FILE);
     line[strcspn(line, "\n")] = '\0';
-    doctor_report(findings, path, found, "%s",
-                  found ? strchr(line, '/')
-                        : "has no " LAYER_FILE ": OPENCL_LAYERS was not set when it started, or it has not called "
-                          "OpenCL yet");
+    findings_report(findings, path, found, "%s",
+                    found ? strchr(line, '/')
+                          : "has no " LAYER_FILE ": OPENCL_LAYERS was not set when it started, or it has not called "
+                            "OpenCL yet");
 }
 
-static const struct column doctor_columns[] = {
-    {"CHECK", "check", COLUMN_TEXT},
-    {"OK", "ok", COLUMN_YES},
-    {"DETAIL", "detail", COLUMN_TEXT},
-    COLUMNS_END,
-};
-
 static const char *process; /* to be examined, or NULL */
+
+static bool examines_opencl;
 
 static int parse_doctor(struct invocation *invocation)
 {
     if (next_option(invocation) != -1)
         return EXIT_USAGE;
-    if (optind == invocation->argc || strcmp(invocation->argv[optind], "opencl") != 0)
-        return usage_error(invocation, "the only thing to examine is `opencl'");
+    if (optind == invocation->argc)
+        return EXIT_DONE;
+    if (strcmp(invocation->argv[optind], "opencl") != 0)
+        return usage_error(invocation, "`%s' is nothing to examine: there is `opencl', and the machine without that",
+                           invocation->argv[optind]);
+    examines_opencl = true;
     if (optind + 2 < invocation->argc)
         return usage_error(invocation, "`%s' is one argument too many", invocation->argv[optind + 2]);
     process = invocation->argv[optind + 1];
@@ -342,39 +315,45 @@ static int parse_doctor(struct invocation *invocation)
     return EXIT_DONE;
 }
 
-static int run_doctor(struct invocation *invocation, struct memclient *ctx)
+static int run_doctor(struct invocation *invocation, struct memclient_context *none)
 {
-    struct findings findings = {.healthy = true};
-    int r;
+    struct findings findings;
+    struct memclient_context *ctx;
 
-    output_init(&findings.output, invocation->json, doctor_columns);
+    findings_init(&findings, invocation->json);
     if (process) {
         doctor_check_process(&findings, process);
-    } else {
-        /* the layer asks the same broker, and nothing here starts one */
-        (void)setenv("MEMORYD_AUTOSTART", "0", 1);
-        if (invocation->socket)
-            (void)setenv("MEMORYD_SOCKET", invocation->socket, 1);
-        doctor_check_broker(&findings, invocation);
+        return findings_end(&findings);
+    }
+    /* the layer asks the same broker, and nothing here starts one */
+    (void)setenv("MEMORYD_AUTOSTART", "0", 1);
+    if (invocation->socket)
+        (void)setenv("MEMORYD_SOCKET", invocation->socket, 1);
+    ctx = doctor_check_broker(&findings, invocation);
+    if (examines_opencl) {
         doctor_check_layers(&findings);
         doctor_check_opencl(&findings);
+    } else {
+        machine_check(&findings, ctx);
     }
-    r = output_end(&findings.output, findings.r);
-    if (r)
-        return r;
-    if (findings.no_broker)
-        return EXIT_NO_BROKER;
-    return findings.healthy ? EXIT_DONE : EXIT_REFUSED;
+    memclient_context_close(ctx);
+    return findings_end(&findings);
 }
 
 const struct command doctor_commands[] = {
     {.name = "doctor",
-     .synopsis = "opencl [PID]",
-     .summary = "Say whether OpenCL programs get their shared virtual memory from memoryd",
-     .help = "Asks the broker; looks at OPENCL_LAYERS as programs started here would have it, and loads what it names\n"
-             "as OpenCL's loader would; and asks each device of each driver for a little shared virtual memory, to\n"
-             "see whether that comes from the broker. With PID it looks whether that process has the layer. Exit\n"
-             "status 1 if anything is in the way, 3 if no broker answers.\n",
+     .synopsis = "[opencl [PID]]",
+     .summary = "Say whether this machine is set up for memoryd, or whether OpenCL programs use it",
+     .help =
+         "Asks the broker, and looks whether the machine gives it what it can make use of: huge pages, descriptors,\n"
+         "memory, and what newer kernels have. What costs time is measured, in a second. MEND is the line that,\n"
+         "entered by root, changes what is not as it should be.\n"
+         "\n"
+         "With `opencl' it looks at OPENCL_LAYERS as programs started here would have it, loads what that names as\n"
+         "OpenCL's loader would, and asks each device of each driver for a little shared virtual memory, to see\n"
+         "whether that comes from the broker. With PID it looks whether that process has the layer.\n"
+         "\n"
+         "Exit status 1 if anything is in the way, 3 if no broker answers.\n",
      .without_broker = true,
      .parse = parse_doctor,
      .run = run_doctor},

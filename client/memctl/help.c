@@ -85,14 +85,14 @@ static int parse_help(struct invocation *invocation)
     return parse_end(invocation);
 }
 
-static int run_help(struct invocation *invocation, struct memclient *ctx)
+static int run_help(struct invocation *invocation, struct memclient_context *ctx)
 {
     return print_help(invocation, subject);
 }
 
 /* ---- completion: one word a line, as it has to be given, not quoted for a shell ---------------------------------- */
 
-static int complete_name(const struct memclient_name *name, void *data)
+static int complete_name(const struct memclient_name_info *name, void *data)
 {
     char text[REFERENCE_MAX];
 
@@ -103,12 +103,12 @@ static int complete_name(const struct memclient_name *name, void *data)
 
 static int complete_buffer(const struct memclient_buffer_info *info, void *data)
 {
-    if (info->state == MEMCLIENT_STATE_LIVE)
+    if (info->state == MEMCLIENT_BUFFER_STATE_LIVE)
         printf("%s%" PRIu64 "\n", (const char *)data, info->id);
     return 0;
 }
 
-static int complete_pool(const struct memclient_pool *pool, void *data)
+static int complete_pool(const struct memclient_pool_info *pool, void *data)
 {
     puts(pool->name);
     return 0;
@@ -117,7 +117,7 @@ static int complete_pool(const struct memclient_pool *pool, void *data)
 static int complete_from_broker(const struct invocation *invocation, const char *what)
 {
     static char plain[] = "", explicit[] = "id:";
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int r = open_broker(invocation, &ctx);
 
     if (r)
@@ -130,11 +130,11 @@ static int complete_from_broker(const struct invocation *invocation, const char 
         r = memclient_list_buffers(ctx, complete_buffer, plain);
     if (!r && !strcmp(what, "buffers"))
         r = memclient_list_buffers(ctx, complete_buffer, explicit);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     return r ? EXIT_REFUSED : output_flush();
 }
 
-static int run_complete(struct invocation *invocation, struct memclient *ctx)
+static int run_complete(struct invocation *invocation, struct memclient_context *ctx)
 {
     const char *what = invocation->argv[optind], *command = what ? invocation->argv[optind + 1] : NULL;
 

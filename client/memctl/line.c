@@ -46,7 +46,7 @@ static const struct line_option {
     {'t', "part-size", LINE_BYTES, &line.alloc.part_size},
     {'w', "weights", LINE_LIST, &line.weights},
     {'a', "align", LINE_BYTES, &line.alloc.alignment},
-    {'P', "publishable", LINE_NONE, FLAGS(line.alloc.flags, MEMCLIENT_PUBLISHABLE)},
+    {'P', "publishable", LINE_NONE, FLAGS(line.alloc.flags, MEMCLIENT_ALLOC_PUBLISHABLE)},
     {'W', "wait", LINE_DURATION, &line.alloc.wait_ms},
     {'k', "keep-for", LINE_DURATION, &line.name.keep_ms, FLAGS(line.name.policy, MEMCLIENT_NAME_KEEP_FOR)},
     {'G', "group", LINE_GROUP_RIGHTS, &line.name},
@@ -60,6 +60,9 @@ static const struct line_option {
     {'I', "pid", LINE_PID, &line.share.pid, FLAGS(line.share.flags, MEMCLIENT_TOKEN_ONLY_PID)},
     {'C', "claim", LINE_CHOICE, &line.claim, claim_words},
     {'f', "force", LINE_NONE, FLAGS(line.force, 1)},
+    {'o', "follow", LINE_NONE, FLAGS(line.follow, 1)},
+    {'y', "kind", LINE_CHOICE, &line.kind, kind_words},
+    {'S', "since", LINE_DURATION, &line.since_ms},
     {'F', "future-only", LINE_NONE, FLAGS(line.publish_flags, MEMCLIENT_PUBLISH_FUTURE_ONLY)},
 };
 
@@ -162,7 +165,7 @@ int parse_only_reference(struct invocation *invocation)
     return r ? r : parse_end(invocation);
 }
 
-int line_open(struct memclient *ctx, unsigned rights, struct memclient_buffer **ret)
+int line_open(struct memclient_context *ctx, unsigned rights, struct memclient_buffer **ret)
 {
     const struct reference *reference = &line.reference;
 

@@ -23,7 +23,8 @@ struct line {
     struct memclient_name_options name;
     struct memclient_share_options share;
     struct values_list nodes, weights;
-    unsigned rights, claim, force, publish_flags;
+    unsigned rights, claim, force, publish_flags, follow, kind;
+    uint64_t since_ms;
 };
 
 extern struct line line;
@@ -36,8 +37,8 @@ int parse_reference(struct invocation *invocation);
 int parse_only_reference(struct invocation *invocation);
 
 /* Opens the buffer that was named. */
-int line_open(struct memclient *ctx, unsigned rights, struct memclient_buffer **ret);
+int line_open(struct memclient_context *ctx, unsigned rights, struct memclient_buffer **ret);
 
 /* bytes.c: the commands that read and write the bytes of a buffer. */
-int run_cat(struct invocation *invocation, struct memclient *ctx);
-int run_fill(struct invocation *invocation, struct memclient *ctx);
+int run_cat(struct invocation *invocation, struct memclient_context *ctx);
+int run_fill(struct invocation *invocation, struct memclient_context *ctx);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "memctl/command.h"
+#include "memctl/openers.h"
 #include "memctl/output.h"
 #include "memctl/rows.h"
 #include "memctl/text.h"
@@ -21,7 +22,7 @@
     {                                                                                       \
         return output_item(data, item);                                                     \
     }                                                                                       \
-    static int run_##plural(struct invocation *invocation, struct memclient *ctx)           \
+    static int run_##plural(struct invocation *invocation, struct memclient_context *ctx)   \
     {                                                                                       \
         struct output output;                                                               \
                                                                                             \
@@ -31,7 +32,7 @@
 
 /* ---- status ------------------------------------------------------------------------------------------------------ */
 
-static int status_add_node(const struct memclient_node *node, void *data)
+static int status_add_node(const struct memclient_node_info *node, void *data)
 {
     struct capacity *sum = data;
 
@@ -41,7 +42,7 @@ static int status_add_node(const struct memclient_node *node, void *data)
 }
 
 /* Declared pools are parts of the pools of nodes. */
-static int status_add_huge_pool(const struct memclient_pool *pool, void *data)
+static int status_add_huge_pool(const struct memclient_pool_info *pool, void *data)
 {
     struct capacity *sum = data;
 
@@ -52,15 +53,15 @@ static int status_add_huge_pool(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
-static int run_status(struct invocation *invocation, struct memclient *ctx)
+static int run_status(struct invocation *invocation, struct memclient_context *ctx)
 {
-    struct status_row row = {.status = MEMCLIENT_BROKER_STATUS_INIT, .connection = MEMCLIENT_CONNECTION_INFO_INIT};
+    struct status_row row = {.status = MEMCLIENT_BROKER_INFO_INIT, .connection = MEMCLIENT_CONTEXT_INFO_INIT};
     struct output output;
     int r;
 
-    r = memclient_connection(ctx, &row.connection);
+    r = memclient_context_query(ctx, &row.connection);
     if (!r)
-        r = memclient_status(ctx, &row.status);
+        r = memclient_broker_query(ctx, &row.status);
     if (!r)
         r = memclient_list_nodes(ctx, status_add_node, &row.capacity);
     if (!r)
@@ -74,12 +75,12 @@ static int run_status(struct invocation *invocation, struct memclient *ctx)
 
 /* ---- listings ---------------------------------------------------------------------------------------------------- */
 
-LISTING(nodes, node, memclient_node)
-LISTING(pools, pool, memclient_pool)
+LISTING(nodes, node, memclient_node_info)
+LISTING(pools, pool, memclient_pool_info)
 LISTING(buffers, buffer, memclient_buffer_info)
-LISTING(sessions, session, memclient_session)
+LISTING(sessions, session, memclient_session_info)
 LISTING(reservations, reservation, memclient_reservation_info)
-LISTING(names, name, memclient_name)
+LISTING(names, name, memclient_name_info)
 LISTING(tokens, token, memclient_token_info)
 
 /* ---- leaks ------------------------------------------------------------------------------------------------------- */
@@ -93,7 +94,7 @@ static int leak_add_item(const struct memclient_buffer_info *info, void *data)
 {
     struct leaks *leaks = data;
 
-    if (info->state != MEMCLIENT_STATE_DETACHED)
+    if (info->state != MEMCLIENT_BUFFER_STATE_DETACHED)
         return 0;
     leaks->n++;
     leaks->bytes += info->bytes;
@@ -102,7 +103,7 @@ static int leak_add_item(const struct memclient_buffer_info *info, void *data)
 
 /* Adds the maker's program to its rows, if the process still has a session that is older than the buffer. A younger
  * session may be of another process with the same pid. */
-static int leak_name_makers(const struct memclient_session *session, void *data)
+static int leak_name_makers(const struct memclient_session_info *session, void *data)
 {
     struct leaks *leaks = data;
     size_t index;
@@ -117,7 +118,16 @@ static int leak_name_makers(const struct memclient_session *session, void *data)
     return 0;
 }
 
-static int run_leaks(struct invocation *invocation, struct memclient *ctx)
+/* Adds the processes that have it. */
+static int leak_find_openers(struct leaks *leaks, struct memclient_context *ctx)
+{
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
+    int r = memclient_broker_query(ctx, &status);
+
+    return r ? r : openers_add(leaks->output.rows, "open_in", (pid_t)status.broker_pid, (pid_t)status.keeper_pid);
+}
+
+static int run_leaks(struct invocation *invocation, struct memclient_context *ctx)
 {
     struct leaks leaks = {.n = 0};
     char bytes[24];
@@ -127,6 +137,8 @@ static int run_leaks(struct invocation *invocation, struct memclient *ctx)
     r = memclient_list_buffers(ctx, leak_add_item, &leaks);
     if (!r && leaks.n)
         r = memclient_list_sessions(ctx, leak_name_makers, &leaks);
+    if (!r && leaks.n)
+        r = leak_find_openers(&leaks, ctx);
     if (!r && !leaks.n && !invocation->json) {
         json_decref(leaks.output.rows);
         puts("no leaks: every buffer is held by a session, a name or a keeping token");
@@ -143,12 +155,12 @@ static int run_leaks(struct invocation *invocation, struct memclient *ctx)
 
 /* ---- check ------------------------------------------------------------------------------------------------------- */
 
-static int run_check(struct invocation *invocation, struct memclient *ctx)
+static int run_check(struct invocation *invocation, struct memclient_context *ctx)
 {
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
     int r;
 
-    r = memclient_check(ctx, &result);
+    r = memclient_broker_check(ctx, &result);
     if (r < 0)
         return r;
     r = output_one_item(invocation->json, check_columns, &result);
@@ -172,7 +184,7 @@ const struct command list_commands[] = {
      .summary = "List buffers that only descriptors outside of any session still hold",
      .help = "Nothing refers to them any more, but some process still has them open or mapped: a descriptor\n"
              "that was passed on and forgotten, or a child that lives on. They stay charged until it closes\n"
-             "them. To find it, look for the INODE: `lsof | grep INODE`.\n",
+             "them. OPEN-IN shows the processes that you may look into.\n",
      .run = run_leaks},
     {.name = "sessions", .summary = "List sessions: which processes hold what", .run = run_sessions},
     {.name = "reservations", .summary = "List the ranges of the address arena in use", .run = run_reservations},

@@ -15,8 +15,8 @@
 #include "memctl/command.h"
 #include "memctl/text.h"
 
-const struct command *const command_families[] = {list_commands,   buffer_commands, admin_commands,
-                                                  doctor_commands, help_commands,   NULL};
+const struct command *const command_families[] = {list_commands,  history_commands, holder_commands, buffer_commands,
+                                                  admin_commands, doctor_commands,  help_commands,   NULL};
 
 enum { OPTION_SOCKET = 0x100, OPTION_JSON };
 
@@ -138,22 +138,22 @@ static int report_failure(const char *command, int r)
     return no_broker ? EXIT_NO_BROKER : EXIT_REFUSED;
 }
 
-int open_broker(const struct invocation *invocation, struct memclient **ctx)
+int open_broker(const struct invocation *invocation, struct memclient_context **ctx)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     int r;
 
     options.socket = invocation->socket;
     options.program = "memctl";
     options.administrator = true;
     options.autostart = invocation->command->autostart ? MEMCLIENT_AUTOSTART_ENV : MEMCLIENT_AUTOSTART_NEVER;
-    r = memclient_open(&options, ctx);
+    r = memclient_context_open(&options, ctx);
     return r < 0 ? report_failure(invocation->command->name, r) : EXIT_DONE;
 }
 
 static int run_command(struct invocation *invocation)
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int r;
 
     if (invocation->command->parse)
@@ -170,7 +170,7 @@ static int run_command(struct invocation *invocation)
     r = invocation->command->run(invocation, ctx);
     if (r < 0)
         r = report_failure(invocation->command->name, r);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     return r;
 }
 

@@ -96,6 +96,7 @@ _memctl() {
     --socket) _memctl_offer '' < <(compgen -f -- "$word") ;;
     --pool) _memctl_offer '' < <(_memctl_ask pools) ;;
     --pages) _memctl_offer '' <<<$'base\nthp\nhugetlb' ;;
+    --kind) _memctl_offer '' <<<$'refused\nwaited\nended\nstarted\ndone' ;;
     --claim) _memctl_offer '' <<<$'shared\nexclusive' ;;
     --placement) _memctl_offer '' <<<$'bind\npreferred\ninterleave\nsplit\nlocal' ;;
     --uid) _memctl_offer '' < <(compgen -u -- "$word") ;;
@@ -105,13 +106,13 @@ _memctl() {
         _memctl_offer : < <(compgen -g -- "$word")
         ;;
     --size | --name | --keep-for | --others | --node | --page-size | --part-size | --weights | --align | --wait | \
-        --rights | --uses | --expires | --pid) ;;
+        --rights | --uses | --expires | --pid | --since) ;;
     *)
         case $command,$word in
         *,-*) _memctl_offer '' < <(_memctl_ask options "$command" | sed 's/=$//') ;;
         ,* | help,*) _memctl_offer '' < <(_memctl_ask commands) ;;
         doctor,*) _memctl_offer '' <<<opencl ;;
-        share,* | open,* | cat,* | fill,* | publish,* | move,* | rm,*) _memctl_offer '' < <(_memctl_ask buffers) ;;
+        holders,* | share,* | open,* | cat,* | fill,* | publish,* | move,* | rm,*) _memctl_offer '' < <(_memctl_ask buffers) ;;
         esac
         ;;
     esac

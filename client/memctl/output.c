@@ -152,6 +152,13 @@ static void output_format_cell(const struct column *column, const json_t *row, c
     case COLUMN_NUMBER:
         output_format_plain(value, text, size);
         return;
+    case COLUMN_AMOUNT:
+        if (strcmp(json_string_value(json_object_get(row, "unit")), "bytes") != 0) {
+            output_format_plain(value, text, size);
+            return;
+        }
+        format_bytes((uint64_t)number, text, size);
+        return;
     case COLUMN_BYTES:
         format_bytes((uint64_t)number, text, size);
         return;

@@ -15,11 +15,12 @@
 enum column_form {
     COLUMN_TEXT, /* a string as it is */
     COLUMN_NUMBER,
-    COLUMN_BYTES, /* 8M, 1.5G */
-    COLUMN_LIST,  /* an array, joined with commas */
-    COLUMN_YES,   /* a boolean: yes or no */
-    COLUMN_AGE,   /* milliseconds since 1970: "3m" ago */
-    COLUMN_SPAN,  /* milliseconds: "3m" */
+    COLUMN_BYTES,  /* 8M, 1.5G */
+    COLUMN_AMOUNT, /* the same, if the row's "unit" is "bytes"; else a number */
+    COLUMN_LIST,   /* an array, joined with commas */
+    COLUMN_YES,    /* a boolean: yes or no */
+    COLUMN_AGE,    /* milliseconds since 1970: "3m" ago */
+    COLUMN_SPAN,   /* milliseconds: "3m" */
 };
 
 /*

@@ -55,6 +55,7 @@ static json_t *address_json(uint64_t address)
     return json_string(text);
 }
 
+static const char *const charge_words[] = {"broker", "client", NULL};
 static const char *const state_words[] = {"committing", "live", "detached", "ending", NULL};
 static const char *const policy_words[] = {"keep", "free", "keep-for", NULL};
 
@@ -63,10 +64,15 @@ static json_t *flags_json(uint64_t flags)
     static const struct {
         unsigned flag;
         const char *name;
-    } names[] = {{MEMCLIENT_PUBLISHABLE, "publishable"},    {MEMCLIENT_NO_ADDRESS, "no-address"},
-                 {MEMCLIENT_BUFFER_PUBLISHED, "published"}, {MEMCLIENT_BUFFER_FUTURE_ONLY, "future-only"},
-                 {MEMCLIENT_BUFFER_LAZY, "lazy"},           {MEMCLIENT_BUFFER_EXPORTED, "exported"},
-                 {MEMCLIENT_BUFFER_VERIFIED, "verified"},   {MEMCLIENT_BUFFER_FOREIGN, "foreign"}};
+    } names[] = {{MEMCLIENT_BUFFER_PUBLISHABLE, "publishable"},
+                 {MEMCLIENT_BUFFER_NO_HOME, "no-address"},
+                 {MEMCLIENT_BUFFER_PUBLISHED, "published"},
+                 {MEMCLIENT_BUFFER_FUTURE_ONLY, "future-only"},
+                 {MEMCLIENT_BUFFER_LAZY, "lazy"},
+                 {MEMCLIENT_BUFFER_EXPORTED, "exported"},
+                 {MEMCLIENT_BUFFER_VERIFIED, "verified"},
+                 {MEMCLIENT_BUFFER_FOREIGN, "foreign"},
+                 {MEMCLIENT_BUFFER_CLIENT_CHARGED, "client-charged"}};
     json_t *array = json_array();
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -137,37 +143,39 @@ const struct column status_columns[] = {
 /* ---- nodes and pools --------------------------------------------------------------------------------------------- */
 
 const struct column node_columns[] = {
-    {"NODE", "node", COLUMN_NUMBER, IN(memclient_node, node)},
-    {NULL, "physical", COLUMN_NUMBER, IN(memclient_node, physical)},
-    {"TOTAL", "total", COLUMN_BYTES, IN(memclient_node, total)},
-    {"CAPACITY", "capacity", COLUMN_BYTES, IN(memclient_node, capacity)},
-    {"USED", "used", COLUMN_BYTES, IN(memclient_node, used)},
-    {"CPUS", "has_cpus", COLUMN_YES, IN(memclient_node, has_cpus)},
-    {"SIMULATED", "simulated", COLUMN_YES, IN(memclient_node, simulated)},
-    {"DISTANCES", "distances", COLUMN_LIST, IN(memclient_node, distances), COUNT(memclient_node, n_distances)},
+    {"NODE", "node", COLUMN_NUMBER, IN(memclient_node_info, node)},
+    {NULL, "physical", COLUMN_NUMBER, IN(memclient_node_info, physical)},
+    {"TOTAL", "total", COLUMN_BYTES, IN(memclient_node_info, total)},
+    {"CAPACITY", "capacity", COLUMN_BYTES, IN(memclient_node_info, capacity)},
+    {"USED", "used", COLUMN_BYTES, IN(memclient_node_info, used)},
+    {"CPUS", "has_cpus", COLUMN_YES, IN(memclient_node_info, has_cpus)},
+    {"SIMULATED", "simulated", COLUMN_YES, IN(memclient_node_info, simulated)},
+    {"DISTANCES", "distances", COLUMN_LIST, IN(memclient_node_info, distances),
+     COUNT(memclient_node_info, n_distances)},
     COLUMNS_END,
 };
 
 const struct column pool_columns[] = {
-    {"POOL", "name", COLUMN_TEXT, IN(memclient_pool, name)},
-    {"NODES", "nodes", COLUMN_LIST, IN(memclient_pool, nodes), COUNT(memclient_pool, n_nodes)},
-    {"PAGES", "pages", COLUMN_TEXT, IN(memclient_pool, pages), .words = pages_words},
-    {"PAGE", "page_size", COLUMN_BYTES, IN(memclient_pool, page_size)},
-    {NULL, "granule", COLUMN_BYTES, IN(memclient_pool, granule)},
-    {"PLACEMENT", "placement", COLUMN_TEXT, IN(memclient_pool, placement), .words = placement_words},
-    {NULL, "part_size", COLUMN_BYTES, IN(memclient_pool, part_size), .number = some_json},
-    {NULL, "weights", COLUMN_LIST, IN(memclient_pool, weights), COUNT(memclient_pool, n_weights)},
-    {"LAZY", "lazy", COLUMN_YES, IN(memclient_pool, lazy)},
-    {"CAPACITY", "capacity", COLUMN_BYTES, IN(memclient_pool, capacity)},
-    {"USED", "used", COLUMN_BYTES, IN(memclient_pool, used)},
-    {"AVAILABLE", "available", COLUMN_BYTES, IN(memclient_pool, available)},
-    {"BUFFERS", "buffers", COLUMN_NUMBER, IN(memclient_pool, buffers)},
-    {NULL, "declared", COLUMN_YES, IN(memclient_pool, declared)},
-    {"STOCK", "stock", COLUMN_BYTES, IN(memclient_pool, stock)},
-    {NULL, "stock_buffers", COLUMN_NUMBER, IN(memclient_pool, stock_buffers)},
-    {NULL, "stock_ready", COLUMN_BYTES, IN(memclient_pool, stock_ready)},
-    {"ALLOW", "allow", COLUMN_TEXT, IN(memclient_pool, allow)},
-    {"SIMULATED", "simulated", COLUMN_YES, IN(memclient_pool, simulated)},
+    {"POOL", "name", COLUMN_TEXT, IN(memclient_pool_info, name)},
+    {"NODES", "nodes", COLUMN_LIST, IN(memclient_pool_info, nodes), COUNT(memclient_pool_info, n_nodes)},
+    {"PAGES", "pages", COLUMN_TEXT, IN(memclient_pool_info, pages), .words = pages_words},
+    {"PAGE", "page_size", COLUMN_BYTES, IN(memclient_pool_info, page_size)},
+    {NULL, "granule", COLUMN_BYTES, IN(memclient_pool_info, granule)},
+    {"PLACEMENT", "placement", COLUMN_TEXT, IN(memclient_pool_info, placement), .words = placement_words},
+    {NULL, "part_size", COLUMN_BYTES, IN(memclient_pool_info, part_size), .number = some_json},
+    {NULL, "weights", COLUMN_LIST, IN(memclient_pool_info, weights), COUNT(memclient_pool_info, n_weights)},
+    {"LAZY", "lazy", COLUMN_YES, IN(memclient_pool_info, lazy)},
+    {"CAPACITY", "capacity", COLUMN_BYTES, IN(memclient_pool_info, capacity)},
+    {"USED", "used", COLUMN_BYTES, IN(memclient_pool_info, used)},
+    {"AVAILABLE", "available", COLUMN_BYTES, IN(memclient_pool_info, available)},
+    {"BUFFERS", "buffers", COLUMN_NUMBER, IN(memclient_pool_info, buffers)},
+    {NULL, "declared", COLUMN_YES, IN(memclient_pool_info, declared)},
+    {"STOCK", "stock", COLUMN_BYTES, IN(memclient_pool_info, stock)},
+    {NULL, "stock_buffers", COLUMN_NUMBER, IN(memclient_pool_info, stock_buffers)},
+    {NULL, "stock_ready", COLUMN_BYTES, IN(memclient_pool_info, stock_ready)},
+    {"CHARGE", "charge", COLUMN_TEXT, IN(memclient_pool_info, client_charged), .words = charge_words},
+    {"ALLOW", "allow", COLUMN_TEXT, IN(memclient_pool_info, allow)},
+    {"SIMULATED", "simulated", COLUMN_YES, IN(memclient_pool_info, simulated)},
     COLUMNS_END,
 };
 
@@ -181,7 +189,7 @@ static json_t *buffer_state_json(const void *item)
 
     for (uint32_t i = 0; i < info->n_holders; i++)
         cached += info->holder_cached[i];
-    if (info->state == MEMCLIENT_STATE_LIVE && cached && cached == info->holds)
+    if (info->state == MEMCLIENT_BUFFER_STATE_LIVE && cached && cached == info->holds)
         return json_string("cached");
     return json_word(state_words, info->state);
 }
@@ -270,25 +278,26 @@ const struct column leak_columns[] = {
     {"PID", "pid", COLUMN_NUMBER, IN(memclient_buffer_info, pid)},
     {"PROGRAM", "program", COLUMN_TEXT}, /* of the maker; sessions know it */
     {"INODE", "inode", COLUMN_NUMBER, IN(memclient_buffer_info, inode), .number = some_json},
+    {"OPEN-IN", "open_in", COLUMN_LIST}, /* processes; openers.h finds them */
     COLUMNS_END,
 };
 
 /* ---- sessions and reservations ----------------------------------------------------------------------------------- */
 
 const struct column session_columns[] = {
-    {"SESSION", "id", COLUMN_NUMBER, IN(memclient_session, id)},
-    {"UID", "uid", COLUMN_NUMBER, IN(memclient_session, uid)},
-    {NULL, "gid", COLUMN_NUMBER, IN(memclient_session, gid)},
-    {"PID", "pid", COLUMN_NUMBER, IN(memclient_session, pid)},
-    {"PROGRAM", "program", COLUMN_TEXT, IN(memclient_session, program)},
-    {"CONNECTED", "connected", COLUMN_YES, IN(memclient_session, connected)},
-    {"BYTES", "bytes", COLUMN_BYTES, IN(memclient_session, bytes)},
-    {"HOLDS", "holds", COLUMN_NUMBER, IN(memclient_session, holds)},
-    {"TOKENS", "tokens", COLUMN_NUMBER, IN(memclient_session, tokens)},
-    {"RESERVATIONS", "reservations", COLUMN_NUMBER, IN(memclient_session, reservations)},
-    {NULL, "fds_in_flight", COLUMN_NUMBER, IN(memclient_session, fds_in_flight)},
-    {NULL, "queued_bytes", COLUMN_BYTES, IN(memclient_session, queued_bytes)},
-    {"AGE", "created_ms", COLUMN_AGE, IN(memclient_session, created_ms)},
+    {"SESSION", "id", COLUMN_NUMBER, IN(memclient_session_info, id)},
+    {"UID", "uid", COLUMN_NUMBER, IN(memclient_session_info, uid)},
+    {NULL, "gid", COLUMN_NUMBER, IN(memclient_session_info, gid)},
+    {"PID", "pid", COLUMN_NUMBER, IN(memclient_session_info, pid)},
+    {"PROGRAM", "program", COLUMN_TEXT, IN(memclient_session_info, program)},
+    {"CONNECTED", "connected", COLUMN_YES, IN(memclient_session_info, connected)},
+    {"BYTES", "bytes", COLUMN_BYTES, IN(memclient_session_info, bytes)},
+    {"HOLDS", "holds", COLUMN_NUMBER, IN(memclient_session_info, holds)},
+    {"TOKENS", "tokens", COLUMN_NUMBER, IN(memclient_session_info, tokens)},
+    {"RESERVATIONS", "reservations", COLUMN_NUMBER, IN(memclient_session_info, reservations)},
+    {NULL, "fds_in_flight", COLUMN_NUMBER, IN(memclient_session_info, fds_in_flight)},
+    {NULL, "queued_bytes", COLUMN_BYTES, IN(memclient_session_info, queued_bytes)},
+    {"AGE", "created_ms", COLUMN_AGE, IN(memclient_session_info, created_ms)},
     COLUMNS_END,
 };
 
@@ -305,15 +314,16 @@ const struct column reservation_columns[] = {
 /* ---- names and tokens -------------------------------------------------------------------------------------------- */
 
 const struct column name_columns[] = {
-    {"NAME", "name", COLUMN_TEXT, IN(memclient_name, name)},
-    {"UID", "uid", COLUMN_NUMBER, IN(memclient_name, uid)},
-    {"BUFFER", "buffer", COLUMN_NUMBER, IN(memclient_name, buffer)},
-    {"POLICY", "policy", COLUMN_TEXT, IN(memclient_name, policy), .words = policy_words},
-    {NULL, "keep_ms", COLUMN_SPAN, IN(memclient_name, keep_ms), ONLY(memclient_name, policy, MEMCLIENT_NAME_KEEP_FOR)},
-    {"GROUP", "group_rights", COLUMN_TEXT, IN(memclient_name, group_rights), .number = rights_json},
-    {"GID", "gid", COLUMN_NUMBER, IN(memclient_name, gid), ONLY(memclient_name, group_rights, ~0u)},
-    {"OTHERS", "other_rights", COLUMN_TEXT, IN(memclient_name, other_rights), .number = rights_json},
-    {"SESSION", "session", COLUMN_NUMBER, IN(memclient_name, session), .number = some_json},
+    {"NAME", "name", COLUMN_TEXT, IN(memclient_name_info, name)},
+    {"UID", "uid", COLUMN_NUMBER, IN(memclient_name_info, uid)},
+    {"BUFFER", "buffer", COLUMN_NUMBER, IN(memclient_name_info, buffer)},
+    {"POLICY", "policy", COLUMN_TEXT, IN(memclient_name_info, policy), .words = policy_words},
+    {NULL, "keep_ms", COLUMN_SPAN, IN(memclient_name_info, keep_ms),
+     ONLY(memclient_name_info, policy, MEMCLIENT_NAME_KEEP_FOR)},
+    {"GROUP", "group_rights", COLUMN_TEXT, IN(memclient_name_info, group_rights), .number = rights_json},
+    {"GID", "gid", COLUMN_NUMBER, IN(memclient_name_info, gid), ONLY(memclient_name_info, group_rights, ~0u)},
+    {"OTHERS", "other_rights", COLUMN_TEXT, IN(memclient_name_info, other_rights), .number = rights_json},
+    {"SESSION", "session", COLUMN_NUMBER, IN(memclient_name_info, session), .number = some_json},
     COLUMNS_END,
 };
 

@@ -16,8 +16,8 @@ struct capacity {
 };
 
 struct status_row {
-    struct memclient_broker_status status;
-    struct memclient_connection_info connection;
+    struct memclient_broker_info status;
+    struct memclient_context_info connection;
     struct capacity capacity;
 };
 
@@ -26,7 +26,7 @@ extern const struct column status_columns[];
 extern const struct column node_columns[];
 extern const struct column pool_columns[];
 extern const struct column buffer_columns[];
-extern const struct column leak_columns[]; /* of a buffer; its maker's program is null until it is known */
+extern const struct column leak_columns[]; /* of a buffer; maker's program and openers are null until they are known */
 extern const struct column session_columns[];
 extern const struct column reservation_columns[];
 extern const struct column name_columns[];

@@ -22,6 +22,7 @@ const char *const pages_words[] = {
     NULL,
 };
 const char *const placement_words[] = {"pool", "bind", "preferred", "interleave", "split", "local", NULL};
+const char *const kind_words[] = {"any", "refused", "waited", "ended", "started", "done", NULL};
 const char *const claim_words[] = {"none", "shared", "exclusive", NULL};
 
 /* A decimal number and the unit behind it. */

@@ -20,6 +20,7 @@ struct values_list {
 extern const char *const pages_words[];
 extern const char *const placement_words[];
 extern const char *const claim_words[];
+extern const char *const kind_words[]; /* of enum memclient_history_kind; 0 is no choice */
 
 /* "512", "64K", "1.5G", "2GiB": 0, or -EINVAL, or -ERANGE for more than 64 bits. */
 int parse_bytes(const char *text, uint64_t *ret);

@@ -165,7 +165,7 @@ static void search_add_name(struct search *search, const char *before, const cha
     search->size -= (size_t)length;
 }
 
-static int search_node(const struct memclient_node *node, void *data)
+static int search_node(const struct memclient_node_info *node, void *data)
 {
     struct search *search = data;
     char number[16];
@@ -177,7 +177,7 @@ static int search_node(const struct memclient_node *node, void *data)
     return 0;
 }
 
-static int search_pool(const struct memclient_pool *pool, void *data)
+static int search_pool(const struct memclient_pool_info *pool, void *data)
 {
     struct search *search = data;
 
@@ -186,7 +186,7 @@ static int search_pool(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
-static int device_check(struct memclient *ctx, const struct device *device, const char *id, bool valid)
+static int device_check(struct memclient_context *ctx, const struct device *device, const char *id, bool valid)
 {
     char names[400] = "";
     struct search search = {device, 0, names, sizeof(names)};
@@ -212,7 +212,7 @@ static __thread struct {
     struct device device;
 } last_found;
 
-static bool device_recall(struct memclient *ctx, const char *id, struct device *device)
+static bool device_recall(struct memclient_context *ctx, const char *id, struct device *device)
 {
     if (ctx || !*last_found.id || strcmp(last_found.id, id))
         return false;
@@ -220,7 +220,7 @@ static bool device_recall(struct memclient *ctx, const char *id, struct device *
     return true;
 }
 
-static void device_remember(struct memclient *ctx, const char *id, const struct device *device)
+static void device_remember(struct memclient_context *ctx, const char *id, const struct device *device)
 {
     size_t length = strlen(id);
 
@@ -233,7 +233,7 @@ static void device_remember(struct memclient *ctx, const char *id, const struct 
 /* What "" means. It never ends, since nobody drops the first reference. */
 static struct device by_default = {.refs = 1};
 
-struct device *device_new(struct memclient *ctx, const char *id)
+struct device *device_new(struct memclient_context *ctx, const char *id)
 {
     _cleanup_(device_unrefp) struct device *device = NULL;
 

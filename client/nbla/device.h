@@ -15,7 +15,7 @@
 struct device;
 
 /* Parses the id, and asks the broker whether what it names exists. NULL: it has failed, see fail(). */
-struct device *device_new(struct memclient *ctx, const char *id);
+struct device *device_new(struct memclient_context *ctx, const char *id);
 struct device *device_ref(struct device *device);
 /* Accepts NULL. */
 void device_unref(struct device *device);

@@ -26,14 +26,14 @@ struct lease {
     unsigned used;  /* the first parts, which were taken; this and the next belong to the thread that has the lease */
     unsigned times; /* how often a part was taken */
     pid_t pid;      /* of its session: a child of fork() has another one */
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_reservation *reservation;
 };
 
 /* Leases with parts left. The context here is a hint; the one in the lease is right. */
 static struct {
     struct lease *lease;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 } kept[KEPT];
 
 static void lease_drop(struct lease *lease)
@@ -50,8 +50,11 @@ static unsigned parts_most = PARTS_MOST;
 
 static int lease_reserve(struct lease *lease, unsigned parts)
 {
+    struct memclient_reserve_options options = MEMCLIENT_RESERVE_OPTIONS_INIT;
+
+    options.alignment = ALIGNMENT;
     lease->parts = parts;
-    return memclient_reserve(lease->ctx, parts * LEASE_PART, ALIGNMENT, 0, &lease->reservation);
+    return memclient_reserve(lease->ctx, parts * LEASE_PART, &options, &lease->reservation);
 }
 
 /* Reserves more parts than the last lease had. Where that is refused, no lease tries it again. */
@@ -71,7 +74,7 @@ static int lease_reserve_more(struct lease *lease)
     return r;
 }
 
-static struct lease *lease_new(struct memclient *ctx)
+static struct lease *lease_new(struct memclient_context *ctx)
 {
     struct lease *lease = malloc(sizeof(*lease));
 
@@ -88,7 +91,7 @@ static struct lease *lease_new(struct memclient *ctx)
 
 static bool lease_keep(struct lease *lease)
 {
-    struct memclient *ctx = lease->ctx; /* once it is kept, another thread may end it */
+    struct memclient_context *ctx = lease->ctx; /* once it is kept, another thread may end it */
 
     for (unsigned i = 0; i < KEPT; i++) {
         struct lease *none = NULL;
@@ -118,7 +121,7 @@ static struct lease *lease_take_at(unsigned i)
     return __atomic_exchange_n(&kept[i].lease, NULL, __ATOMIC_ACQ_REL);
 }
 
-static struct lease *lease_take_kept(struct memclient *ctx)
+static struct lease *lease_take_kept(struct memclient_context *ctx)
 {
     for (unsigned i = 0; i < KEPT; i++) {
         struct lease *lease = __atomic_load_n(&kept[i].ctx, __ATOMIC_RELAXED) == ctx ? lease_take_at(i) : NULL;
@@ -136,7 +139,7 @@ static bool lease_is_closed(const struct lease *lease)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    return memclient_query_address(memclient_reservation_address(lease->reservation), &info) ||
+    return memclient_address_query(memclient_reservation_address(lease->reservation), &info) ||
            info.reservation != lease->reservation;
 }
 
@@ -167,7 +170,7 @@ static unsigned lease_use_part(struct lease *lease)
     return part;
 }
 
-struct lease *lease_take_part(struct memclient *ctx, struct memclient_reservation **reservation, uint64_t *base)
+struct lease *lease_take_part(struct memclient_context *ctx, struct memclient_reservation **reservation, uint64_t *base)
 {
     struct lease *lease = lease_take_kept(ctx);
 

@@ -20,7 +20,8 @@
 struct lease;
 
 /* Takes a part, at a multiple of 2 MiB. NULL: there is none, which is no failure. */
-struct lease *lease_take_part(struct memclient *ctx, struct memclient_reservation **reservation, uint64_t *base);
+struct lease *lease_take_part(struct memclient_context *ctx, struct memclient_reservation **reservation,
+                              uint64_t *base);
 /* Returns the part that begins there, in which nothing is mapped any more. `again`: no buffer had its home in it. */
 void lease_end_part(struct lease *lease, uint64_t base, bool again);
 /* Drops the leases that are kept: each ends with the last of its parts. */

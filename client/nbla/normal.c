@@ -44,7 +44,7 @@ static void segment_unref(struct segment *segment)
 static int segment_place(struct segment *segment, struct memclient_buffer *buffer, bool opened, uint64_t at)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
-    uint64_t home = (uintptr_t)memclient_buffer_address(buffer);
+    uint64_t home = (uintptr_t)memclient_buffer_home(buffer);
     void *base;
     int r;
 
@@ -57,7 +57,7 @@ static int segment_place(struct segment *segment, struct memclient_buffer *buffe
         options.address = (void *)(uintptr_t)at;
     }
     if (!opened)
-        options.flags |= MEMCLIENT_MAP_OWN_IN_CHILD;
+        options.flags |= MEMCLIENT_MAP_COPY_ON_FORK;
     r = memclient_map(buffer, &options, &base);
     if (!r)
         segment->base = base;
@@ -100,7 +100,7 @@ static int segment_map(struct memclient_buffer *buffer, bool opened, uint64_t of
 /* ---- making one -------------------------------------------------------------------------------------------------- */
 
 struct normal {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct device *device;   /* NULL: the memory was opened */
     struct segment *segment; /* while it has memory */
 };
@@ -122,7 +122,7 @@ static nbla_memory *normal_make(size_t bytes, const char *device_id, const struc
     return memory;
 }
 
-nbla_memory *nbla_memory_new(memclient *ctx, size_t bytes, const char *device_id)
+nbla_memory *nbla_memory_new(struct memclient_context *ctx, size_t bytes, const char *device_id)
 {
     const struct normal normal = {.ctx = ctx, .device = device_new(ctx, device_id)};
     nbla_memory *memory = normal.device ? normal_make(bytes, device_id, &normal) : NULL;
@@ -137,7 +137,7 @@ int normal_open(struct memclient_buffer *buffer, uint64_t offset, uint64_t lengt
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct normal normal = {.ctx = memclient_buffer_context(buffer)};
     nbla_memory *memory;
-    int r = memclient_buffer_info(buffer, &info);
+    int r = memclient_buffer_query(buffer, &info);
 
     if (r)
         return fail_native(r);

@@ -9,7 +9,7 @@
 #include "nbla/error.h"
 #include "nbla/spare.h"
 
-static nbla_physical_memory *physical_new(struct memclient *ctx, size_t bytes)
+static nbla_physical_memory *physical_new(struct memclient_context *ctx, size_t bytes)
 {
     nbla_physical_memory *p = object_new(sizeof(*p));
 
@@ -21,7 +21,7 @@ static nbla_physical_memory *physical_new(struct memclient *ctx, size_t bytes)
     return p;
 }
 
-nbla_physical_memory *nbla_physical_memory_new(memclient *ctx, size_t bytes, const char *device_id)
+nbla_physical_memory *nbla_physical_memory_new(struct memclient_context *ctx, size_t bytes, const char *device_id)
 {
     struct device *device = device_new(ctx, device_id);
     nbla_physical_memory *p = device ? physical_new(ctx, bytes ? bytes : 1) : NULL;
@@ -85,7 +85,7 @@ static int physical_alloc_alike(size_t n, nbla_physical_memory *const *p, unsign
         for (size_t i = 0; i < n; i++)
             sizes[i] = p[i]->bytes;
         device_choose((*p)->device, &options);
-        options.flags = MEMCLIENT_NO_ADDRESS | flags;
+        options.flags = MEMCLIENT_ALLOC_NO_HOME | flags;
         r = spare_alloc_many((*p)->ctx, n, sizes, &options, buffers);
     }
     if (r)
@@ -99,7 +99,7 @@ static int physical_alloc_alike(size_t n, nbla_physical_memory *const *p, unsign
 
 int physical_alloc(nbla_physical_memory *p)
 {
-    return p->lock_fd.buffer ? 0 : physical_alloc_alike(1, &p, MEMCLIENT_NO_DESCRIPTOR);
+    return p->lock_fd.buffer ? 0 : physical_alloc_alike(1, &p, MEMCLIENT_ALLOC_NO_DESCRIPTOR);
 }
 
 size_t nbla_physical_memory_alloc(nbla_physical_memory *p)
@@ -123,7 +123,7 @@ bool nbla_physical_memory_allocated(const nbla_physical_memory *p)
 
 uint64_t physical_home(const nbla_physical_memory *p)
 {
-    uint64_t home = p->lock_fd.opened ? (uintptr_t)memclient_buffer_address(p->lock_fd.buffer) : 0;
+    uint64_t home = p->lock_fd.opened ? (uintptr_t)memclient_buffer_home(p->lock_fd.buffer) : 0;
 
     return home ? home + p->offset : 0;
 }
@@ -207,7 +207,7 @@ static void physical_leave_to_parent(nbla_physical_memory *p)
 int chunks_alloc(nbla_physical_memory *const *p, size_t n)
 {
     /* more descriptors than can be kept would be fetched again for mapping */
-    unsigned flags = n > MEMCLIENT_BATCH_MAX ? MEMCLIENT_NO_DESCRIPTOR : 0;
+    unsigned flags = n > MEMCLIENT_BATCH_MAX ? MEMCLIENT_ALLOC_NO_DESCRIPTOR : 0;
     nbla_physical_memory *alike[MEMCLIENT_BATCH_MAX];
     size_t at = 0, found;
 

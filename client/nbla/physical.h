@@ -9,7 +9,7 @@
 
 struct nbla_physical_memory {
     unsigned refs;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct device *device; /* NULL: the chunk was opened */
     size_t bytes;
     struct lock_fd lock_fd; /* without a buffer until it has memory */

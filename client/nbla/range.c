@@ -35,7 +35,7 @@ static void range_cut(struct range *range, size_t n)
         const nbla_physical_memory *p = range->chunks.at[range->chunks.n - 1];
 
         range->had_home |= __atomic_load_n(&p->shared, __ATOMIC_RELAXED) || physical_home(p) ||
-                           memclient_buffer_address(p->lock_fd.buffer);
+                           memclient_buffer_home(p->lock_fd.buffer);
         range->used -= p->bytes;
         /* by length, since the buffer may be another one by now: what a child has bound is a copy of its parent's */
         (void)memclient_unmap(p->ctx, (void *)(uintptr_t)(range->base + range->used), p->bytes);
@@ -57,7 +57,7 @@ static struct memclient_map_options range_options(const struct range *range, con
         options.flags = MEMCLIENT_MAP_ALONE;
     }
     if (!p->lock_fd.opened)
-        options.flags |= MEMCLIENT_MAP_OWN_IN_CHILD;
+        options.flags |= MEMCLIENT_MAP_COPY_ON_FORK;
     return options;
 }
 
@@ -143,9 +143,13 @@ static bool wants_other(nbla_physical_memory *const *p, size_t n, uint64_t at)
 
 static int range_reserve(struct range *range, bool of_process, uint64_t size, uint64_t alignment, uint64_t at)
 {
-    int r = of_process ? memclient_reserve_private(range->ctx, size, alignment, at, &range->reservation)
-                       : memclient_reserve(range->ctx, size, alignment, at, &range->reservation);
+    struct memclient_reserve_options options = MEMCLIENT_RESERVE_OPTIONS_INIT;
+    int r;
 
+    options.alignment = alignment;
+    options.address = at;
+    options.flags = of_process ? MEMCLIENT_RESERVE_PRIVATE : 0;
+    r = memclient_reserve(range->ctx, size, &options, &range->reservation);
     if (r)
         return r;
     range->base = (uintptr_t)memclient_reservation_address(range->reservation);
@@ -203,7 +207,7 @@ static int range_find_addresses(struct range *range, const struct chunks *chunks
     return r;
 }
 
-int range_bind(struct range *range, struct memclient *ctx, const struct chunks *chunks, uint64_t total)
+int range_bind(struct range *range, struct memclient_context *ctx, const struct chunks *chunks, uint64_t total)
 {
     uint64_t wanted = 0;
     int r = wanted_base(chunks, &wanted);

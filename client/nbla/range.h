@@ -12,7 +12,7 @@
 #include "nbla/physical.h"
 
 struct range {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_reservation *reservation; /* NULL: each chunk is at its home */
     struct lease *lease;                       /* that it is part of, or NULL */
     bool is_wanted; /* just there, even if other users of the process have it mapped; else anywhere, to grow */
@@ -27,7 +27,7 @@ struct range {
 };
 
 /* Maps the chunks, which all have memory, `total` bytes together, in addresses that it finds. The range is empty. */
-int range_bind(struct range *range, struct memclient *ctx, const struct chunks *chunks, uint64_t total);
+int range_bind(struct range *range, struct memclient_context *ctx, const struct chunks *chunks, uint64_t total);
 /* Maps chunks behind those: 1, or 0 if there is no room for them. On failure nothing has changed. */
 int range_append(struct range *range, nbla_physical_memory *const *p, size_t n, uint64_t total);
 /* Unmaps all chunks and releases the addresses. The range is empty then. */

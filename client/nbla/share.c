@@ -51,7 +51,7 @@ static int part_share(const struct part *part, int *fd, struct memclient_token *
 {
     int r;
 
-    (void)memclient_make_home(part->buffer);
+    (void)memclient_buffer_make_home(part->buffer);
     r = fd ? memclient_export_fd(part->buffer, 0, fd) : memclient_share(part->buffer, NULL, token);
     if (r)
         return fail_native(r);
@@ -115,7 +115,7 @@ uint64_t nbla_physical_memory_id(const nbla_physical_memory *p)
 
 /* What another process shared: a descriptor, or a token if there is one, and the part. */
 struct handle {
-    memclient *ctx;
+    struct memclient_context *ctx;
     int fd;
     const struct memclient_token *token;
     uint64_t offset;
@@ -172,30 +172,31 @@ static int open_chunk(const struct handle *handle, void *wanted, nbla_physical_m
     return 0;
 }
 
-int nbla_memory_import_fd(memclient *ctx, int fd, uint64_t offset, uint64_t length, void *wanted, nbla_memory **memory)
+int nbla_memory_import_fd(struct memclient_context *ctx, int fd, uint64_t offset, uint64_t length, void *wanted,
+                          nbla_memory **memory)
 {
     const struct handle handle = {ctx, fd, NULL, offset, length};
 
     return memory ? open_memory(&handle, wanted, memory) : fail_null("memory");
 }
 
-int nbla_memory_open_token(memclient *ctx, const struct memclient_token *token, uint64_t offset, uint64_t length,
-                           void *wanted, nbla_memory **memory)
+int nbla_memory_open_token(struct memclient_context *ctx, const struct memclient_token *token, uint64_t offset,
+                           uint64_t length, void *wanted, nbla_memory **memory)
 {
     const struct handle handle = {ctx, -1, token, offset, length};
 
     return token && memory ? open_memory(&handle, wanted, memory) : fail_null("token or memory");
 }
 
-int nbla_physical_memory_import_fd(memclient *ctx, int fd, uint64_t offset, uint64_t length, void *wanted,
-                                   nbla_physical_memory **p)
+int nbla_physical_memory_import_fd(struct memclient_context *ctx, int fd, uint64_t offset, uint64_t length,
+                                   void *wanted, nbla_physical_memory **p)
 {
     const struct handle handle = {ctx, fd, NULL, offset, length};
 
     return p ? open_chunk(&handle, wanted, p) : fail_null("p");
 }
 
-int nbla_physical_memory_open_token(memclient *ctx, const struct memclient_token *token, uint64_t offset,
+int nbla_physical_memory_open_token(struct memclient_context *ctx, const struct memclient_token *token, uint64_t offset,
                                     uint64_t length, void *wanted, nbla_physical_memory **p)
 {
     const struct handle handle = {ctx, -1, token, offset, length};

@@ -26,7 +26,7 @@
 #define CREDITED_US_MOST 16000
 
 struct key {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct device *device;
     uint64_t bytes; /* as requested, so that listings show what the program wants */
     unsigned node;
@@ -221,7 +221,7 @@ bool spare_release_all(void)
 
 /* Where memory is short it releases the spare chunks and tries again, for a while: the broker credits the last granule
  * of a chunk only once it knows that the descriptor is closed. */
-int spare_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
+int spare_alloc_many(struct memclient_context *ctx, size_t n, const uint64_t *sizes,
                      const struct memclient_alloc_options *options, struct memclient_buffer **buffers)
 {
     int r = memclient_alloc_many(ctx, n, sizes, options, buffers);
@@ -253,7 +253,7 @@ static int bin_alloc(const struct key *key, unsigned n, const struct memclient_a
     return -EAGAIN;
 }
 
-int spare_alloc(struct memclient *ctx, struct device *device, uint64_t bytes, unsigned flags,
+int spare_alloc(struct memclient_context *ctx, struct device *device, uint64_t bytes, unsigned flags,
                 struct memclient_buffer **buffer)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
@@ -273,7 +273,7 @@ int spare_alloc(struct memclient *ctx, struct device *device, uint64_t bytes, un
         bin_back_off(&key);
     }
     device_choose(device, &options);
-    options.flags = MEMCLIENT_NO_ADDRESS;
+    options.flags = MEMCLIENT_ALLOC_NO_HOME;
     n = is_small ? bin_plan(&key) : 1;
     if (n > 1)
         r = bin_alloc(&key, n, &options, buffers);

@@ -20,11 +20,11 @@
  * Allocates a buffer on the device, without an address. 0, or a negative errno as of memclient_alloc(). `flags` are for
  * a request that has no spare chunks.
  */
-int spare_alloc(struct memclient *ctx, struct device *device, uint64_t bytes, unsigned flags,
+int spare_alloc(struct memclient_context *ctx, struct device *device, uint64_t bytes, unsigned flags,
                 struct memclient_buffer **buffer);
 
 /* Calls memclient_alloc_many(). If the broker refuses, it releases the spare chunks and tries again. */
-int spare_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
+int spare_alloc_many(struct memclient_context *ctx, size_t n, const uint64_t *sizes,
                      const struct memclient_alloc_options *options, struct memclient_buffer **buffers);
 
 /* Releases all spare chunks. False: there was none. */

@@ -10,13 +10,13 @@
 
 struct virtual
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct range range; /* while it is bound */
 };
 
 static const struct nbla_memory_ops virtual_ops;
 
-nbla_memory *nbla_memory_new_virtual(memclient *ctx, size_t bytes, const char *device_id,
+nbla_memory *nbla_memory_new_virtual(struct memclient_context *ctx, size_t bytes, const char *device_id,
                                      nbla_physical_memory *const *p, size_t n)
 {
     struct device *device = device_new(ctx, device_id); /* only checked: each chunk has its own */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See heap.h. The lock of a cache is never held over a call of the broker, nor while anything is released.
- */
+/* See heap.h. */
 #include "opencl/heap.h"
 
 #include <errno.h>
@@ -20,6 +18,7 @@
 #include <memclient/umf/umf/providers/provider_memoryd.h>
 
 #include "base/list.h"
+#include "facade/buffer_cache.h"
 #include "opencl/error.h"
 #include "opencl/free_queue.h"
 #include "opencl/table.h"
@@ -44,25 +43,19 @@ struct svm_heap {
 struct slab_cache {
     umf_memory_provider_handle_t memoryd;
     pthread_mutex_t lock;
-    struct list slabs; /* the oldest first */
+    struct buffer_cache slabs;
 };
 
 /* A slab or a large allocation that was freed. */
 struct slab {
-    struct queued_free queued; /* on its way to the memoryd provider */
-    struct list link;          /* or in the cache */
+    struct cached_buffer cached; /* the allocation's, while it is in the cache */
+    struct queued_free queued;   /* or on its way to the memoryd provider */
     struct slab_cache *cache;
-    struct memclient_buffer *buffer; /* the allocation's, while it is in the cache */
     void *ptr;
     size_t size;
 };
 
-static struct slab *slab_of(struct list *link)
-{
-    return container_of(link, struct slab, link);
-}
-
-static void slab_release(struct queued_free *queued)
+static void slab_release_queued(struct queued_free *queued)
 {
     struct slab *slab = container_of(queued, struct slab, queued);
 
@@ -70,17 +63,9 @@ static void slab_release(struct queued_free *queued)
     free(slab);
 }
 
-static void slabs_release(struct list *slabs)
+static void slab_release(struct cached_buffer *cached)
 {
-    struct list *link;
-
-    while ((link = list_pop(slabs))) {
-        struct slab *slab = slab_of(link);
-
-        /* the mapping of a lost one is still there to be released */
-        (void)memclient_cache_take(slab->buffer);
-        free_queue_put(&slab->queued);
-    }
+    free_queue_put(&container_of(cached, struct slab, cached)->queued);
 }
 
 /* The allocation's whole buffer, mapped as it was allocated; or NULL. */
@@ -88,91 +73,55 @@ static struct memclient_buffer *slab_find_buffer(const struct slab *slab)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    if (memclient_query_address(slab->ptr, &info) || info.address != slab->ptr || info.offset ||
+    if (memclient_address_query(slab->ptr, &info) || info.address != slab->ptr || info.offset ||
         info.length < slab->size || info.access != (MEMCLIENT_READ | MEMCLIENT_WRITE))
         return NULL;
     return info.buffer;
 }
 
-/* Moves those that the broker has taken to the list. The caller has the lock. */
-static void slab_cache_find_lost(struct slab_cache *cache, struct list *lost)
-{
-    list_for_each_entry_safe(slab, &cache->slabs, struct slab, link) {
-        if (memclient_cache_is_lost(slab->buffer)) {
-            list_remove(&slab->link);
-            list_append(lost, &slab->link);
-        }
-    }
-}
-
-/* Caches the slab, and evicts others for it by the free queue. False: it cannot be cached. */
 static bool slab_cache_put(struct slab_cache *cache, struct slab *slab)
 {
-    struct list evicted = LIST_INIT(evicted), *oldest;
-    int r;
-
-    slab->buffer = slab_find_buffer(slab);
-    if (!slab->buffer)
-        return false;
-    pthread_mutex_lock(&cache->lock);
-    slab_cache_find_lost(cache, &evicted);
-    while ((r = memclient_cache_put(slab->buffer)) == -ENOSPC && (oldest = list_pop(&cache->slabs))) {
-        list_append(&evicted, oldest);
-        (void)memclient_cache_take(slab_of(oldest)->buffer);
-    }
-    if (!r)
-        list_append(&cache->slabs, &slab->link);
-    pthread_mutex_unlock(&cache->lock);
-    slabs_release(&evicted);
-    return !r;
+    slab->cached.buffer = slab_find_buffer(slab);
+    return slab->cached.buffer && buffer_cache_put(&cache->slabs, &slab->cached);
 }
 
-/* The youngest that fits, whose pages are warm in the processor's caches; or NULL. The caller has the lock. */
-static struct slab *slab_cache_find(struct slab_cache *cache, size_t size, size_t alignment)
-{
-    for (struct list *link = cache->slabs.prev; link != &cache->slabs; link = link->prev) {
-        struct slab *slab = slab_of(link);
+struct wanted {
+    size_t size, alignment;
+};
 
-        if (slab->size == size && (uintptr_t)slab->ptr % (alignment ? alignment : 1) == 0)
-            return slab;
-    }
-    return NULL;
+static bool slab_is_wanted(const struct cached_buffer *cached, const void *context)
+{
+    const struct slab *slab = container_of((struct cached_buffer *)cached, struct slab, cached);
+    const struct wanted *wanted = context;
+
+    return slab->size == wanted->size && (uintptr_t)slab->ptr % (wanted->alignment ? wanted->alignment : 1) == 0;
+}
+
+static bool slab_is_any(const struct cached_buffer *cached, const void *unused)
+{
+    return true;
 }
 
 /* Memory of this size, at a multiple of the alignment, out of the cache; NULL: there is none. */
 static void *slab_cache_take(struct slab_cache *cache, size_t size, size_t alignment)
 {
-    struct list lost = LIST_INIT(lost);
+    const struct wanted wanted = {.size = size, .alignment = alignment};
+    struct cached_buffer *cached = buffer_cache_take(&cache->slabs, slab_is_wanted, &wanted);
     struct slab *slab;
-    void *ptr = NULL;
+    void *ptr;
 
-    pthread_mutex_lock(&cache->lock);
-    while (!ptr && (slab = slab_cache_find(cache, size, alignment))) {
-        list_remove(&slab->link);
-        if (memclient_cache_take(slab->buffer)) {
-            list_append(&lost, &slab->link);
-            continue;
-        }
-        ptr = slab->ptr;
-        free(slab);
-    }
-    pthread_mutex_unlock(&cache->lock);
-    slabs_release(&lost);
+    if (!cached)
+        return NULL;
+    slab = container_of(cached, struct slab, cached);
+    ptr = slab->ptr;
+    free(slab);
     return ptr;
 }
 
 /* Empties the cache by the free queue, without waiting. False: it was empty. */
 static bool slab_cache_drain(struct slab_cache *cache)
 {
-    struct list all = LIST_INIT(all);
-    bool is_any;
-
-    pthread_mutex_lock(&cache->lock);
-    list_splice(&all, &cache->slabs);
-    pthread_mutex_unlock(&cache->lock);
-    is_any = !list_is_empty(&all);
-    slabs_release(&all);
-    return is_any;
+    return buffer_cache_drain(&cache->slabs, slab_is_any, NULL);
 }
 
 /* ---- the cache as a provider ------------------------------------------------------------------------------------- */
@@ -188,7 +137,8 @@ static umf_result_t provider_initialize(void *params, void **ret)
         return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
     cache->memoryd = params;
     pthread_mutex_init(&cache->lock, NULL);
-    list_init(&cache->slabs);
+    cache->slabs = (struct buffer_cache){.lock = &cache->lock, .release = slab_release};
+    list_init(&cache->slabs.buffers);
     *ret = cache;
     return UMF_RESULT_SUCCESS;
 }
@@ -234,9 +184,8 @@ static umf_result_t provider_free(void *provider, void *ptr, size_t size)
 
     if (!slab)
         return umfMemoryProviderFree(cache->memoryd, ptr, size);
-    *slab = (struct slab){.cache = cache, .ptr = ptr, .size = size, .queued.release = slab_release};
+    *slab = (struct slab){.cache = cache, .ptr = ptr, .size = size, .queued.release = slab_release_queued};
     list_init(&slab->queued.link);
-    list_init(&slab->link);
     if (!slab_cache_put(cache, slab))
         free_queue_put(&slab->queued);
     return UMF_RESULT_SUCCESS;
@@ -285,9 +234,9 @@ static const umf_memory_provider_ops_t provider_ops = {
 /* Makes a prefix that no other heap has. A pid alone is not enough where there are several pid namespaces. */
 static int heap_name_prefix(const struct memclient_svm_options *options, char name[MEMCLIENT_NAME_SIZE])
 {
-    struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context_info info = MEMCLIENT_CONTEXT_INFO_INIT;
     static atomic_uint heaps;
-    int r = svm_native(memclient_connection(options->context, &info));
+    int r = svm_native(memclient_context_query(options->context, &info));
 
     if (!r)
         (void)snprintf(name, MEMCLIENT_NAME_SIZE, "%s/%ld-%" PRIu64 "-%u", options->name, (long)getpid(), info.session,

@@ -36,7 +36,7 @@ static int import_make(struct memclient_buffer *buf, struct import **ret)
     struct import *import;
     int r;
 
-    if (!memclient_buffer_address(buf))
+    if (!memclient_buffer_home(buf))
         return svm_fail(-EADDRNOTAVAIL, "the buffer has no home, so it cannot have one address in all processes");
     import = calloc(1, sizeof(*import));
     if (!import)

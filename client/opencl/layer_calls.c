@@ -19,7 +19,7 @@
 static int layer_allocate(cl_context context, const struct layer_devices *devices, cl_svm_mem_flags flags, size_t size,
                           cl_uint alignment, void **ptr)
 {
-    int r = memclient_svm_check(devices->of, devices->n, flags, size, alignment, NULL);
+    int r = memclient_svm_check(devices->n, devices->of, flags, size, alignment, NULL);
 
     if (r)
         return r;

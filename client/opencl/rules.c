@@ -107,7 +107,7 @@ static int refuse_endian(const struct request *request)
     return 0;
 }
 
-int memclient_svm_check(const struct memclient_svm_device *devices, size_t n, uint64_t flags, uint64_t size,
+int memclient_svm_check(size_t n, const struct memclient_svm_device *devices, uint64_t flags, uint64_t size,
                         uint32_t alignment, enum memclient_svm_rule *broken)
 {
     static int (*const rules[])(const struct request *request) = {

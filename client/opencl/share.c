@@ -20,10 +20,10 @@ static int share_find_buffer(const void *owner, const void *ptr, struct memclien
 
     if (!table_find(ptr, owner, &entry))
         return svm_fail(-EFAULT, "no allocation has %p in it", ptr);
-    r = svm_native(memclient_query_address((const void *)entry.start, &info));
+    r = svm_native(memclient_address_query((const void *)entry.start, &info));
     if (r)
         return r;
-    if (entry.start - info.offset != (uintptr_t)memclient_buffer_address(info.buffer))
+    if (entry.start - info.offset != (uintptr_t)memclient_buffer_home(info.buffer))
         return svm_fail(-EADDRNOTAVAIL, "the buffer is not at its home, so other processes would have it elsewhere");
     /* tells the provider that others may have the buffer */
     if (entry.import || umfMemorydGetBuffer((const void *)entry.start, &found) != UMF_RESULT_SUCCESS)

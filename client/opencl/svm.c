@@ -309,7 +309,7 @@ int memclient_svm_alloc(struct memclient_svm *svm, uint64_t flags, uint64_t size
 
     if (!svm || !ptr)
         return svm_fail(-EINVAL, "svm or ptr is NULL");
-    r = memclient_svm_check(svm->options.devices, svm->options.n_devices, flags, size, alignment, NULL);
+    r = memclient_svm_check(svm->options.n_devices, svm->options.devices, flags, size, alignment, NULL);
     if (r)
         return r;
     if (!alignment)
@@ -319,7 +319,7 @@ int memclient_svm_alloc(struct memclient_svm *svm, uint64_t flags, uint64_t size
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-int memclient_svm_info(const void *ptr, struct memclient_svm_info *info)
+int memclient_svm_query(const void *ptr, struct memclient_svm_info *info)
 {
     struct memclient_svm_info filled;
     struct entry entry;

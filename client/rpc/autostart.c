@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "rpc/fail.h"
+#include "rpc/interrupt.h"
 
 #define AUTOSTART_POLL_MS 5
 
@@ -59,6 +60,7 @@ int autostart_broker(const char *paths, uint64_t deadline)
 {
     const char *installed = MEMORYD_PROGRAM;
     const char *program = access(installed, X_OK) ? "memoryd" : installed;
+    bool interrupted = false;
     pid_t pid;
     int status;
     int r;
@@ -76,13 +78,16 @@ int autostart_broker(const char *paths, uint64_t deadline)
         /* the calling program ignores its children or reaps them itself: the socket will tell */
         if (ended < 0 && errno == ECHILD)
             return 0;
-        if (deadline_passed(deadline, clock_now_ns())) {
+        if (interrupted || deadline_passed(deadline, clock_now_ns())) {
             kill(pid, SIGKILL);
             while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
                 ;
+            if (interrupted)
+                return interrupt_fail();
             return fail_with(ETIMEDOUT, "%s --autostart did not get a broker to serve in time", program);
         }
         poll(NULL, 0, AUTOSTART_POLL_MS);
+        interrupted = interrupt_is_wanted();
     }
     if (WIFEXITED(status) && !WEXITSTATUS(status))
         return 0;

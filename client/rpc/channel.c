@@ -15,6 +15,7 @@
 #include "proto/schema.h"
 #include "proto/sockio.h"
 #include "rpc/fail.h"
+#include "rpc/interrupt.h"
 #include "rpc/link.h"
 #include "rpc/requests.h"
 
@@ -48,6 +49,7 @@ int channel_new(int socket, const struct channel_owner *owner, struct channel **
     list_init(&channel->unsent[1]);
     list_init(&channel->unused);
     pthread_mutex_init(&channel->lock, NULL);
+    door_init(&channel->door);
     *channelp = channel;
     return 0;
 
@@ -74,6 +76,7 @@ struct channel *channel_unref(struct channel *channel)
     if (channel->release_log)
         (void)munmap(channel->release_log, channel->cache ? SESSION_MEMORY_SIZE : RELEASE_LOG_SIZE);
     file_id_close(channel->socket_id, channel->socket);
+    door_deinit(&channel->door);
     pthread_mutex_destroy(&channel->lock);
     arena_deinit(&channel->arena);
     free(channel->packet);
@@ -167,6 +170,8 @@ static void call_follow(struct channel *channel, struct call *call, uint64_t dea
         deadline = soon = DEADLINE_NEVER;
     else if (channel->send_blocked && !call->pending->sequence)
         soon = deadline_after_ns(RESEND_NS);
+    else
+        soon = interrupt_deadline(deadline);
     (void)deadline_cond_wait(&call->pending->wake, &channel->lock, soon < deadline ? soon : deadline);
     if (channel->send_blocked && !channel->broken)
         requests_flush(channel);
@@ -192,15 +197,41 @@ static uint64_t call_wait_at_most(const struct channel *channel, const struct ca
     return until < deadline ? until : deadline;
 }
 
-/* With the lock. Afterwards the call has ended, or was given up: -ETIMEDOUT, or 0 for a release. */
+static bool call_waits(const struct call *call)
+{
+    return call->state == CALL_WAITING || call->state == CALL_DECODING;
+}
+
+/* Does the program want the wait to end, before the reply has come? A release is not waited for long. */
+static bool call_is_interrupted(struct channel *channel, const struct call *call)
+{
+    bool wanted;
+
+    if (!interrupt_is_set() || call->state != CALL_WAITING || request_is_release(call->pending))
+        return false;
+    pthread_mutex_unlock(&channel->lock);
+    wanted = interrupt_is_wanted();
+    pthread_mutex_lock(&channel->lock);
+    return wanted && call->state == CALL_WAITING;
+}
+
+/* With the lock. Afterwards the call has ended, or was given up: -ETIMEDOUT or -EINTR, or 0 for a release. */
 static int call_await(struct channel *channel, struct call *call, uint64_t deadline)
 {
     int r = 0;
 
-    for (bool first = true; call->state == CALL_WAITING || call->state == CALL_DECODING; first = false) {
+    for (bool first = true; call_waits(call); first = false) {
+        bool interrupted = !first && call_is_interrupted(channel, call);
         bool waits = call->state == CALL_WAITING;
         uint64_t until = waits ? call_wait_at_most(channel, call, deadline) : deadline;
 
+        if (!call_waits(call))
+            break;
+        if (interrupted) {
+            request_abandon(channel, call->pending);
+            r = interrupt_fail();
+            break;
+        }
         if (!until) {
             request_abandon(channel, call->pending);
             call->state = CALL_ANSWERED;
@@ -316,6 +347,7 @@ void channel_fork_child(struct channel *channel)
     channel->led = false;
     channel->broken = true;
     channel->socket = file_id_close(channel->socket_id, channel->socket);
+    door_fork_child(&channel->door);
     /* the parent's, and not mapped here */
     channel->release_log = NULL;
     channel->cache = NULL;

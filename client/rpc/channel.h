@@ -33,6 +33,7 @@
 #include "proto/hold_cache.h"
 #include "proto/limits.h"
 #include "proto/methods.h"
+#include "rpc/door.h"
 
 /*
  * Makes a result of a reply; runs in whichever thread received it, without a lock. Takes the descriptors that it wants;
@@ -83,6 +84,8 @@ struct channel {
     struct resumption *resumption;
     bool has_nodes; /* atomic: the broker has several, so it is told on which one a caller runs */
     unsigned minor; /* atomic: version of the protocol that the broker speaks; from 1 on it keeps replies for repeats */
+
+    struct channel_door door;
 
     /* requests under way, struct pending; requests.c */
     uint64_t sequence;          /* the last one used */

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "rpc/fail.h"
+#include "rpc/interrupt.h"
 
 #define SYSTEM_SOCKET "/run/memoryd/memoryd.sock"
 
@@ -45,12 +46,14 @@ uint64_t connect_pause_ns(unsigned attempt)
     return (1 + (clock_now_us() + (uint64_t)getpid()) % (UINT64_C(2) << shift)) * NSEC_PER_MSEC;
 }
 
-static void connect_back_off(unsigned attempt, uint64_t deadline)
+/* -EINTR if the program wants the wait to end. */
+static int connect_back_off(unsigned attempt, uint64_t deadline)
 {
     uint64_t now = clock_now_ns();
     uint64_t until = deadline_at(now, connect_pause_ns(attempt));
 
     poll(NULL, 0, deadline_poll_ms(until < deadline ? until : deadline, now));
+    return interrupt_is_wanted() ? interrupt_fail() : 0;
 }
 
 int connect_once(int socket, const char *path, bool private)
@@ -86,7 +89,9 @@ static int connect_path(const char *path, bool private, uint64_t deadline, struc
     for (unsigned attempt = 0; (r = connect_once(fd, path, private)) == -EAGAIN; attempt++) {
         if (deadline_passed(deadline, clock_now_ns()))
             return fail_with(ETIMEDOUT, "the broker at %s does not accept connections", path);
-        connect_back_off(attempt, deadline);
+        r = connect_back_off(attempt, deadline);
+        if (r)
+            break;
     }
     if (r)
         return r;
@@ -159,7 +164,9 @@ static int connect_started(const char *path, unsigned autostart, uint64_t deadli
         /* where the exit of `memoryd --autostart` could not be seen, the broker may take a while */
         if (!connect_is_absent(r) || deadline_passed(deadline, clock_now_ns()) || attempt > 200)
             return r;
-        connect_back_off(attempt, deadline);
+        r = connect_back_off(attempt, deadline);
+        if (r)
+            return r;
     }
 }
 

@@ -166,7 +166,7 @@ int rpc_unreserve(struct rpc_route route, uint64_t reservation);
 int rpc_place(struct rpc_route route, uint64_t id, uint64_t reservation, uint64_t offset);
 
 /* ---- status and listings ----------------------------------------------------------------------------------------- */
-int rpc_status(struct rpc_route route, struct memclient_broker_status *status);
+int rpc_status(struct rpc_route route, struct memclient_broker_info *status);
 int rpc_check(struct rpc_route route, struct memclient_check_result *result);
 int rpc_upgrade(struct rpc_route route);
 int rpc_reload(struct rpc_route route, struct memclient_reload_result *result);

@@ -10,10 +10,12 @@
 #include <errno.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "proto/sockio.h"
 #include "proto/status.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
+#include "rpc/door.h"
 #include "rpc/fail.h"
 
 void rpc_opened_deinit(struct rpc_opened *opened)
@@ -164,8 +166,8 @@ int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_
     request.sizes = (uint64_t *)spec->sizes;
     request.alignment = options->alignment;
     request.address = options->address;
-    request.flags = options->flags & ~(uint32_t)(MEMCLIENT_NO_DESCRIPTOR | MEMCLIENT_SHARED_SOON);
-    if (!(options->flags & MEMCLIENT_NO_DESCRIPTOR))
+    request.flags = options->flags & ~(uint32_t)(MEMCLIENT_ALLOC_NO_DESCRIPTOR | MEMCLIENT_ALLOC_SHARED_SOON);
+    if (!(options->flags & MEMCLIENT_ALLOC_NO_DESCRIPTOR))
         request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_FDS;
     if (want_token)
         request.flags |= MEMORYD__V1__ALLOC_REQUEST__FLAG__WANT_TOKENS;
@@ -183,19 +185,73 @@ int rpc_alloc(struct rpc_route route, const struct alloc_spec *spec, struct rpc_
     return r;
 }
 
+/* A ticket for a descriptor, and whether the broker knows of any: before 1.4 the descriptor goes with the request. */
+static int route_show(struct rpc_route route, int fd, enum door_kind kind, bool *has_door, uint64_t *ticket)
+{
+    int r = 0;
+
+    for (unsigned n = 0; n < 2; n++) {
+        _cleanup_(channel_unrefp) struct channel *channel = NULL;
+
+        r = route.connect(route.of, route.deadline, &channel);
+        if (r)
+            break;
+        *has_door = channel_speaks(channel, 4);
+        if (*has_door)
+            r = door_show(channel, fd, kind, route.deadline, ticket);
+        if (r != -ENOTCONN)
+            break;
+    }
+    return r;
+}
+
+/* Was nothing done, and may it be tried again? The broker that knew the ticket, or its session, has ended; or one of
+ * before 1.4 has been replaced meanwhile by one that takes no descriptor. */
+static bool route_shows_again(struct rpc_route route, bool has_door)
+{
+    if (deadline_passed(route.deadline, clock_now_ns()))
+        return false;
+    return has_door ? fail_status() == STATUS_TICKET_STALE
+                    : fail_status() == STATUS_INVALID_ARGUMENT && !route_is_older(route, 4);
+}
+
+/* IMPORT or ADOPT of one descriptor. */
+static int call_shown(struct rpc_route route, int fd, enum door_kind kind, struct rpc_opened *opened)
+{
+    const enum method method = kind == DOOR_IMPORT ? METHOD_IMPORT : METHOD_ADOPT;
+    bool has_door = false;
+    int r;
+
+    do {
+        uint64_t ticket = 0;
+        Memoryd__V1__ImportRequest import = MEMORYD__V1__IMPORT_REQUEST__INIT;
+        Memoryd__V1__AdoptRequest adopt = MEMORYD__V1__ADOPT_REQUEST__INIT;
+
+        r = route_show(route, fd, kind, &has_door, &ticket);
+        if (r)
+            return r;
+        import.n_tickets = has_door;
+        import.tickets = &ticket;
+        adopt.ticket = ticket;
+        r = call_opened(route, method, kind == DOOR_IMPORT ? &import.base : &adopt.base, 1, has_door ? NULL : &fd,
+                        opened);
+    } while (r && route_shows_again(route, has_door));
+    return r;
+}
+
 int rpc_import(struct rpc_route route, int fd, struct rpc_opened *opened)
 {
-    /* the broker closes a connection on which a socket is sent */
+    /* an older broker closes a connection on which a socket is sent */
     if (sockio_is_socket(fd))
         return fail_with(EREMOTE, "%d is a socket, not a buffer", fd);
-    return call_opened(route, METHOD_IMPORT, REQUEST(Import, import), 1, &fd, opened);
+    return call_shown(route, fd, DOOR_IMPORT, opened);
 }
 
 int rpc_adopt(struct rpc_route route, int fd, struct rpc_opened *opened)
 {
     if (sockio_is_socket(fd))
         return fail_with(EOPNOTSUPP, "%d is a socket, which holds no memory", fd);
-    return call_opened(route, METHOD_ADOPT, REQUEST(Adopt, adopt), 1, &fd, opened);
+    return call_shown(route, fd, DOOR_ADOPT, opened);
 }
 
 int rpc_open(struct rpc_route route, unsigned n, const struct memclient_token *tokens, uint32_t rights,

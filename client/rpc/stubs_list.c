@@ -20,13 +20,15 @@
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 union item {
-    struct memclient_node node;
-    struct memclient_pool pool;
+    struct memclient_node_info node;
+    struct memclient_pool_info pool;
     struct memclient_buffer_info buffer;
-    struct memclient_session session;
+    struct memclient_session_info session;
     struct memclient_reservation_info reservation;
-    struct memclient_name name;
+    struct memclient_name_info name;
     struct memclient_token_info token;
+    struct memclient_history_entry history_entry;
+    struct memclient_limit_info limit;
 };
 
 /* The items borrow strings and arrays from the message. */
@@ -54,6 +56,8 @@ DECODE(session, SessionInfo)
 DECODE(reservation, ReservationInfo)
 DECODE(name, NameInfo)
 DECODE(token, TokenInfo)
+DECODE(history_entry, HistoryEntry)
+DECODE(limit, LimitInfo)
 
 /* The struct of a buffer, which programs keep, has room for its own. */
 #define KEEP(form, ...)                  KEEP_##form(__VA_ARGS__)
@@ -161,9 +165,9 @@ int rpc_list(struct rpc_route route, struct rpc_listing *listing)
 static int decode_status(void *result, const ProtobufCMessage *reply, struct fdset *fds)
 {
     const Memoryd__V1__StatusReply *m = (const Memoryd__V1__StatusReply *)reply;
-    struct memclient_broker_status *status = result;
+    struct memclient_broker_info *status = result;
 
-    *status = (struct memclient_broker_status){
+    *status = (struct memclient_broker_info){
         .size = sizeof(*status),
         .broker_id = m->broker,
         .broker_pid = (int32_t)m->broker_pid,
@@ -194,7 +198,7 @@ static int decode_status(void *result, const ProtobufCMessage *reply, struct fds
     return 0;
 }
 
-int rpc_status(struct rpc_route route, struct memclient_broker_status *status)
+int rpc_status(struct rpc_route route, struct memclient_broker_info *status)
 {
     return call_reply(route, METHOD_STATUS, REQUEST(Status, status), decode_status, status);
 }

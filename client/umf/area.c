@@ -52,7 +52,7 @@ void shared_buffer_ref(struct shared_buffer *buffer)
 
 void shared_buffer_unref(struct shared_buffer *buffer)
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     if (!buffer || __atomic_sub_fetch(&buffer->refs, 1, __ATOMIC_ACQ_REL))
         return;
@@ -60,9 +60,9 @@ void shared_buffer_unref(struct shared_buffer *buffer)
     if (buffer->pid == getpid()) {
         /* a token or a name would keep the memory although it was freed */
         if (buffer->token_keeps)
-            (void)memclient_revoke(ctx, buffer->token);
+            (void)memclient_revoke_token(ctx, buffer->token);
         if (buffer->name)
-            (void)memclient_name_unbind(ctx, buffer->name);
+            (void)memclient_unbind_name(ctx, buffer->name);
     }
     (void)memclient_reservation_release(buffer->reservation);
     (void)memclient_buffer_unref(buffer->handle);
@@ -79,7 +79,7 @@ static bool is_ours_alone(struct shared_buffer *buffer)
 
     if (!__atomic_load_n(&buffer->may_be_shared, __ATOMIC_RELAXED) && buffer->pid == getpid())
         return true;
-    return !memclient_buffer_info(buffer->handle, &info) && info.holds <= 1;
+    return !memclient_buffer_query(buffer->handle, &info) && info.holds <= 1;
 }
 
 void shared_buffer_release(const struct area *taken)

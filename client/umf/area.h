@@ -80,5 +80,5 @@ bool area_covers(const void *owner, uint64_t start, uint64_t length);
 /* Is all of the range private memory of the owner, or of one of its buffers? */
 bool area_is_one(const void *owner, uint64_t start, uint64_t length);
 
-/* Guards the areas and closed.c's list. It is never held during a call of the kernel or the broker. */
+/* Guards the areas and closed.c's cache. It is never held during a call of the kernel or the broker. */
 extern pthread_mutex_t area_mutex;

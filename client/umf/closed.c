@@ -1,49 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See closed.h. There are few closed areas, so they are in a list, which area_mutex guards. An area is taken out of the
- * list before the library is called for it, since the library has locks that a fork takes in another order.
- */
+/* See closed.h. */
 #include "umf/closed.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/list.h"
+#include "facade/buffer_cache.h"
 #include "umf/area.h"
-#include "umf/mutex.h"
 #include "umf/shared.h"
 
 struct closed {
-    struct list link;
+    struct cached_buffer cached;
     struct area area;
 };
 
-static struct list all = LIST_INIT(all); /* the oldest first */
-
-/* ---- the list ---------------------------------------------------------------------------------------------------- */
-
-static struct closed *closed_of(struct list *link)
+static void closed_release(struct cached_buffer *cached)
 {
-    return link ? container_of(link, struct closed, link) : NULL;
+    struct closed *closed = container_of(cached, struct closed, cached);
+
+    shared_buffer_release(&closed->area);
+    free(closed);
 }
 
-static struct closed *take_oldest(void)
-{
-    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
-
-    return closed_of(list_pop(&all));
-}
-
-static void closed_put_back(struct closed *closed, bool is_oldest)
-{
-    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
-
-    if (is_oldest)
-        list_prepend(&all, &closed->link);
-    else
-        list_append(&all, &closed->link);
-}
+static struct buffer_cache cache = {
+    .lock = &area_mutex, .buffers = LIST_INIT(cache.buffers), .release = closed_release};
 
 /* What to look for; 0 and NULL match anything. */
 struct wanted {
@@ -52,110 +32,52 @@ struct wanted {
     const void *handle; /* SHARED_HANDLE_SIZE bytes */
 };
 
-static bool is_wanted(const struct closed *closed, const struct wanted *wanted)
+static bool closed_is_wanted(const struct cached_buffer *cached, const void *context)
 {
-    return (!wanted->owner || closed->area.owner == wanted->owner) &&
-           (!wanted->buffer || memclient_buffer_id(closed->area.buffer->handle) == wanted->buffer) &&
-           (!wanted->handle || !memcmp(closed->area.buffer->opened_by, wanted->handle, SHARED_HANDLE_SIZE));
-}
+    const struct area *area = &container_of((struct cached_buffer *)cached, struct closed, cached)->area;
+    const struct wanted *wanted = context;
 
-/* Takes out the youngest match. */
-static struct closed *take_wanted(const struct wanted *wanted)
-{
-    _cleanup_unlock_ pthread_mutex_t *locked = mutex_lock(&area_mutex);
-
-    for (struct list *link = all.prev; link != &all; link = link->prev)
-        if (is_wanted(closed_of(link), wanted)) {
-            list_remove(link);
-            return closed_of(link);
-        }
-    return NULL;
-}
-
-/* ---- what is in it ----------------------------------------------------------------------------------------------- */
-
-static struct memclient_buffer *closed_buffer(const struct closed *closed)
-{
-    return closed->area.buffer->handle;
-}
-
-/* If the broker has taken the memory, only the mapping is left to release. */
-static void closed_release(struct closed *closed)
-{
-    (void)memclient_cache_take(closed_buffer(closed));
-    shared_buffer_release(&closed->area);
-    free(closed);
-}
-
-/* The broker takes the oldest first. */
-static void closed_release_lost(void)
-{
-    struct closed *closed;
-
-    while ((closed = take_oldest())) {
-        if (!memclient_cache_is_lost(closed_buffer(closed))) {
-            closed_put_back(closed, true);
-            return;
-        }
-        closed_release(closed);
-    }
+    return (!wanted->owner || area->owner == wanted->owner) &&
+           (!wanted->buffer || memclient_buffer_id(area->buffer->handle) == wanted->buffer) &&
+           (!wanted->handle || !memcmp(area->buffer->opened_by, wanted->handle, SHARED_HANDLE_SIZE));
 }
 
 bool closed_put(const struct area *area)
 {
-    struct closed *closed, *oldest;
-    int r;
+    struct closed *closed;
 
-    closed_release_lost();
     if (__atomic_load_n(&area->buffer->refs, __ATOMIC_RELAXED) > 1)
         return false;
     closed = malloc(sizeof(*closed));
     if (!closed)
         return false;
-    list_init(&closed->link);
-    closed->area = *area;
-    while ((r = memclient_cache_put(area->buffer->handle)) == -ENOSPC && (oldest = take_oldest()))
-        closed_release(oldest);
-    if (r) {
-        free(closed);
-        return false;
-    }
-    closed_put_back(closed, false);
-    return true;
+    *closed = (struct closed){.cached.buffer = area->buffer->handle, .area = *area};
+    if (buffer_cache_put(&cache, &closed->cached))
+        return true;
+    free(closed);
+    return false;
 }
 
 bool closed_take(const void *owner, const void *handle, struct area *area)
 {
     const struct wanted wanted = {.owner = owner, .handle = handle};
+    struct cached_buffer *cached = buffer_cache_take(&cache, closed_is_wanted, &wanted);
     struct closed *closed;
 
-    while ((closed = take_wanted(&wanted))) {
-        if (memclient_cache_take(closed_buffer(closed))) {
-            closed_release(closed);
-            continue;
-        }
-        *area = closed->area;
-        free(closed);
-        return true;
-    }
-    closed_release_lost();
-    return false;
-}
-
-static void closed_release_wanted(const struct wanted *wanted)
-{
-    struct closed *closed;
-
-    while ((closed = take_wanted(wanted)))
-        closed_release(closed);
+    if (!cached)
+        return false;
+    closed = container_of(cached, struct closed, cached);
+    *area = closed->area;
+    free(closed);
+    return true;
 }
 
 void closed_release_all(const void *owner)
 {
-    closed_release_wanted(&(struct wanted){.owner = owner});
+    (void)buffer_cache_drain(&cache, closed_is_wanted, &(struct wanted){.owner = owner});
 }
 
 void closed_release_buffer(uint64_t id)
 {
-    closed_release_wanted(&(struct wanted){.buffer = id});
+    (void)buffer_cache_drain(&cache, closed_is_wanted, &(struct wanted){.buffer = id});
 }

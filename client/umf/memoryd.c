@@ -67,7 +67,7 @@ static bool memoryd_are_params_valid(const umf_memoryd_memory_provider_params_t 
     const unsigned both = MEMCLIENT_READ | MEMCLIENT_WRITE;
 
     return params->placement <= MEMCLIENT_PLACEMENT_LOCAL && params->pages <= MEMCLIENT_PAGES_HUGETLB &&
-           !(params->flags & ~(unsigned)MEMCLIENT_PUBLISHABLE) && (!params->n_nodes || params->nodes) &&
+           !(params->flags & ~(unsigned)MEMCLIENT_ALLOC_PUBLISHABLE) && (!params->n_nodes || params->nodes) &&
            (!params->access || params->access == MEMCLIENT_READ || params->access == both ||
             params->access == MEMCLIENT_NO_ACCESS) &&
            (!params->shared_rights || params->shared_rights == MEMCLIENT_READ || params->shared_rights == both) &&
@@ -192,7 +192,7 @@ static uint64_t pages_huge(void)
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-static int note_granule(const struct memclient_pool *pool, void *data)
+static int note_granule(const struct memclient_pool_info *pool, void *data)
 {
     struct memoryd *memoryd = data;
 

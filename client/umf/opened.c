@@ -178,7 +178,7 @@ static bool is_so_large(const void *base, uint64_t size)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    if (memclient_query_address(base, &info) < 0 || !info.buffer)
+    if (memclient_address_query(base, &info) < 0 || !info.buffer)
         return true;
     return size <= info.length - ((uintptr_t)base - (uintptr_t)info.address);
 }

@@ -298,8 +298,8 @@ static umf_result_t os_initialize(void *arg, void **provider)
     os->shared.result_of = os_result_of;
     os->shared.release_private = os->visibility == UMF_MEM_MAP_PRIVATE ? os_private_release : NULL;
     os->shared.options.size = sizeof(os->shared.options);
-    os->shared.options.pages = MEMCLIENT_PAGES_BASE;  /* users split allocations, as they may with anonymous memory */
-    os->shared.options.flags = MEMCLIENT_SHARED_SOON; /* such a provider is made for sharing */
+    os->shared.options.pages = MEMCLIENT_PAGES_BASE; /* users split allocations, as they may with anonymous memory */
+    os->shared.options.flags = MEMCLIENT_ALLOC_SHARED_SOON; /* such a provider is made for sharing */
     os->shared.maker = shared_new_maker();
     set_protection(os, params->protection);
     r = copy_numa(os, params);

@@ -281,7 +281,7 @@ struct served {
     bool has[OS_REQUEST_NODES];
 };
 
-static int note_served(const struct memclient_pool *pool, void *data)
+static int note_served(const struct memclient_pool_info *pool, void *data)
 {
     struct served *served = data;
 

@@ -160,7 +160,8 @@ static int shared_make_buffer(struct shared *shared, uint64_t size, struct memcl
 static int map_in_reservation(struct shared_buffer *buffer, uint64_t alignment, unsigned access, bool only_here,
                               void **ptr)
 {
-    struct memclient *ctx = memclient_buffer_context(buffer->handle);
+    struct memclient_context *ctx = memclient_buffer_context(buffer->handle);
+    struct memclient_reserve_options where = MEMCLIENT_RESERVE_OPTIONS_INIT;
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_reservation *res;
     uint64_t granule = memclient_buffer_granule(buffer->handle), size, address;
@@ -170,7 +171,8 @@ static int map_in_reservation(struct shared_buffer *buffer, uint64_t alignment, 
         alignment = granule;
     if (__builtin_add_overflow(memclient_buffer_bytes(buffer->handle), alignment, &size))
         return -EOVERFLOW;
-    r = only_here ? memclient_reserve_private(ctx, size, 0, 0, &res) : memclient_reserve(ctx, size, 0, 0, &res);
+    where.flags = only_here ? MEMCLIENT_RESERVE_PRIVATE : 0;
+    r = memclient_reserve(ctx, size, &where, &res);
     if (r)
         return r;
     address = (uintptr_t)memclient_reservation_address(res);
@@ -190,7 +192,7 @@ static int shared_map(struct shared_buffer *buffer, uint64_t alignment, unsigned
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     int r;
 
-    if (!memclient_buffer_address(buffer->handle))
+    if (!memclient_buffer_home(buffer->handle))
         return map_in_reservation(buffer, alignment, access, false, ptr);
     options.access = access;
     r = memclient_map(buffer->handle, &options, ptr);
@@ -232,7 +234,7 @@ int shared_alloc(struct shared *shared, uint64_t size, uint64_t alignment, const
     if (alignment <= page_size())
         alignment = 0;
     if (alignment && !is_power_of_two(alignment))
-        options.flags |= MEMCLIENT_NO_ADDRESS;
+        options.flags |= MEMCLIENT_ALLOC_NO_HOME;
     else
         options.alignment = alignment;
     r = shared_make_buffer(shared, size, &options, &buffer);

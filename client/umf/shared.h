@@ -51,7 +51,7 @@ struct shared {
     umf_result_t (*result_of)(int r);
     /* Of the OS provider with private memory, which has no handles; NULL: the memory is the broker's. */
     umf_result_t (*release_private)(const struct area *taken);
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_alloc_options options; /* the provider owns what it points to */
     unsigned access;       /* of mappings: 0 (as the rights allow), MEMCLIENT_READ or MEMCLIENT_NO_ACCESS */
     int protection;        /* of mappings, for mprotect() where `access` cannot say it; 0: nothing to add */

@@ -74,7 +74,7 @@ static int token_of(const struct shared *shared, struct shared_buffer *buffer, s
         buffer->token_keeps = shared->keep_ms;
         new = NULL;
     } else {
-        (void)memclient_revoke(memclient_buffer_context(buffer->handle), new);
+        (void)memclient_revoke_token(memclient_buffer_context(buffer->handle), new);
         *token = *now;
     }
     return 0;
@@ -142,7 +142,7 @@ static int map_part(const struct shared *shared, struct memclient_buffer *buffer
     options.offset = offset;
     options.length = length;
     options.flags = MEMCLIENT_MAP_ANYWHERE;
-    if (shared->protection || area_is_allocated((uintptr_t)memclient_buffer_address(buffer) + offset, length))
+    if (shared->protection || area_is_allocated((uintptr_t)memclient_buffer_home(buffer) + offset, length))
         options.flags |= MEMCLIENT_MAP_ALONE;
     options.access = shared->access;
     return memclient_map(buffer, &options, ptr);

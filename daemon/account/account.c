@@ -6,12 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "account/account.h"
 #include "base/checked.h"
 #include "proto/status.h"
-
-#define KEY_TEXT_SIZE 64
 
 static const struct {
     const char *key;
@@ -27,6 +26,15 @@ static const struct {
     ACCOUNT_SLOTS_TABLE(X)
 #undef X
 };
+
+enum account_slot account_slot_of(const char *key)
+{
+    unsigned slot = 0;
+
+    while (slot < ACCOUNT_SLOTS && strcmp(slots[slot].key, key) != 0)
+        slot++;
+    return (enum account_slot)slot;
+}
 
 /* What a charge of this slot counts one of besides; ACCOUNT_SLOTS = nothing. */
 static enum account_slot counts_one_of(enum account_slot slot)
@@ -235,7 +243,7 @@ static uint64_t limit_of(const struct account *account, enum account_slot slot)
     const struct account_limits *limits = &account->accounts->limits;
 
     if (account->parent)
-        return slot == ACCOUNT_SESSIONS ? ACCOUNT_NO_LIMIT : limits->session[slot];
+        return account_session_limit(account, slot);
     if (account->policy && account->policy->user[slot] != ACCOUNT_DEFAULT)
         return account->policy->user[slot];
     return limits->user[slot];
@@ -290,16 +298,31 @@ bool account_has_plenty(const struct account *account, enum account_slot slot)
     return true;
 }
 
-/* What to write into the configuration: "uid_tokens in [limits]", or "tokens in [user 1000]". */
-static const char *key_to_raise(const struct account *account, enum account_slot slot, char text[static KEY_TEXT_SIZE])
+uint64_t account_limit(const struct account *account, enum account_slot slot)
+{
+    return limit_of(account_user((struct account *)account), slot);
+}
+
+uint64_t account_session_limit(const struct account *account, enum account_slot slot)
+{
+    return slot == ACCOUNT_SESSIONS ? ACCOUNT_NO_LIMIT : account->accounts->limits.session[slot];
+}
+
+const char *account_slot_key(enum account_slot slot)
+{
+    return slots[slot].key;
+}
+
+const char *account_limit_key(const struct account *account, enum account_slot slot, char text[static ACCOUNT_KEY_SIZE])
 {
     const struct account_policy *policy = account->policy;
 
     if (!account->parent && policy && policy->user[slot] != ACCOUNT_DEFAULT)
-        (void)snprintf(text, KEY_TEXT_SIZE, "%s in [%s %u]", slots[slot].key, policy->is_group ? "group" : "user",
+        (void)snprintf(text, ACCOUNT_KEY_SIZE, "%s in [%s %u]", slots[slot].key, policy->is_group ? "group" : "user",
                        policy->id);
     else
-        (void)snprintf(text, KEY_TEXT_SIZE, "%s_%s in [limits]", account->parent ? "session" : "uid", slots[slot].key);
+        (void)snprintf(text, ACCOUNT_KEY_SIZE, "%s_%s in [limits]", account->parent ? "session" : "uid",
+                       slots[slot].key);
     return text;
 }
 
@@ -308,7 +331,7 @@ static int refuse_limit(const struct account *account, enum account_slot slot, u
 {
     uint64_t used = account_used(account, slot);
     const char *unit = slots[slot].unit;
-    char key[KEY_TEXT_SIZE], who[32] = "this session";
+    char key[ACCOUNT_KEY_SIZE], who[32] = "this session";
 
     if (limit == ACCOUNT_NO_LIMIT)
         return refuse(problem, STATUS_LIMIT, "%" PRIu64 " %s more are beyond what can be counted", amount,
@@ -324,7 +347,7 @@ static int refuse_limit(const struct account *account, enum account_slot slot, u
     return refuse(problem, STATUS_LIMIT,
                   "%s has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
                   "%s; give some back, or raise %s",
-                  who, used, slots[slot].what, amount, unit, limit, unit, key_to_raise(account, slot, key));
+                  who, used, slots[slot].what, amount, unit, limit, unit, account_limit_key(account, slot, key));
 }
 
 int account_refuse_share(const struct account *account, const char *what, uint64_t has, uint64_t wants, uint64_t most,
@@ -351,10 +374,12 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
     if (account->parent)
         beyond = 0;
     if (amount > CHARGE_MAX || !checked_add_u64(used, amount, &sum) || (sum > limit && sum - limit > beyond))
-        return refuse_limit(account, slot, amount, limit, problem);
+        return problem_short_of(problem, refuse_limit(account, slot, amount, limit, problem),
+                                (struct shortage){NULL, slots[slot].key, amount, used, limit, 0});
     most = most_of_total(account, slot, TALLY_RECLAIMING);
     if (sum > most)
-        return account_refuse_share(account, slots[slot].what, used, amount, most, problem);
+        return problem_short_of(problem, account_refuse_share(account, slots[slot].what, used, amount, most, problem),
+                                (struct shortage){NULL, slots[slot].key, amount, used, most, 0});
     return 0;
 }
 
@@ -416,6 +441,13 @@ void charge_restore(struct charge *charge, struct account *account, enum account
     assert(!charge->account);
     *charge = (struct charge){.account = account_ref(account), .amount = amount & CHARGE_MAX, .slot = slot & 0x3f};
     charge_shift(charge, TALLY_USED);
+}
+
+void charge_raise(struct charge *charge, uint64_t by)
+{
+    assert(charge->account && by <= CHARGE_MAX - charge->amount);
+    account_shift(charge->account, (enum account_slot)charge->slot, TALLY_NONE, (enum tally_state)charge->state, by);
+    charge->amount += by & CHARGE_MAX;
 }
 
 void charge_lower(struct charge *charge, uint64_t by)

@@ -99,6 +99,9 @@ enum account_slot {
         ACCOUNT_SLOTS
 };
 
+/* The slot of this key, or ACCOUNT_SLOTS. */
+enum account_slot account_slot_of(const char *key);
+
 #define ACCOUNT_NO_LIMIT UINT64_MAX
 /* In a policy: as for everybody. */
 #define ACCOUNT_DEFAULT (UINT64_MAX - 1)
@@ -191,6 +194,16 @@ uint64_t account_left(const struct account *account, enum account_slot slot);
 /* Is at least half of what the account and its user may have of this free? */
 bool account_has_plenty(const struct account *account, enum account_slot slot);
 
+/* What its user may have, whatever the others leave. */
+uint64_t account_limit(const struct account *account, enum account_slot slot);
+uint64_t account_session_limit(const struct account *account, enum account_slot slot);
+/* What to change in the configuration for that: "uid_tokens in [limits]", or "tokens in [user 1000]". */
+#define ACCOUNT_KEY_SIZE 64
+const char *account_limit_key(const struct account *account, enum account_slot slot,
+                              char text[static ACCOUNT_KEY_SIZE]);
+/* "tokens" */
+const char *account_slot_key(enum account_slot slot);
+
 static inline struct account *account_user(struct account *account)
 {
     return account->parent ? account->parent : account;
@@ -238,6 +251,8 @@ void charge_restore(struct charge *charge, struct account *account, enum account
 void charge_deinit(struct charge *charge);
 /* All of it is in this state from now on: USED or RECLAIMING. */
 void charge_shift(struct charge *charge, enum tally_state to);
+/* Charges so much more, over the limit if need be. */
+void charge_raise(struct charge *charge, uint64_t by);
 /* Charges so much less; the buffer or reservation that it counts stays one. */
 void charge_lower(struct charge *charge, uint64_t by);
 /* Another account pays from now on, over its limit if need be (I5). */

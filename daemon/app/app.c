@@ -38,6 +38,10 @@ static int build_broker(struct app *app)
         .n_inherited = app->inherited.n_fds,
         .survey = app->inherited.survey,
     };
+    const struct doors_options doors = {
+        .spawner = &app->spawner,
+        .administrator = geteuid(),
+    };
     struct net_limits net;
     int r;
 
@@ -59,6 +63,8 @@ static int build_broker(struct app *app)
     }
     if (!r)
         r = rpc_replay_releases(&app->rpc);
+    if (!r)
+        r = doors_new(&app->doors, &doors);
     if (!r)
         r = net_new(&app->net, app->base, &client_net_handler, app, &net);
     if (r)
@@ -103,7 +109,7 @@ static void app_log_pool(const struct pool *pool)
     for (uint32_t i = 0; i < pool->n_nodes && length < sizeof(nodes) - 16; i++)
         length += (size_t)snprintf(nodes + length, sizeof(nodes) - length, "%s%u", i ? "," : "", pool->nodes[i]);
     log_notice("pool %s: node%s %s, %s pages of %llu KiB, capacity %llu MiB, stock up to %llu MiB%s", pool->name,
-               pool->n_nodes == 1 ? "" : "s", nodes, pages[pool->pages], (unsigned long long)pool->page_size >> 10,
+               log_plural(pool->n_nodes), nodes, pages[pool->pages], (unsigned long long)pool->page_size >> 10,
                (unsigned long long)pool_capacity(pool) >> 20, (unsigned long long)pool_most_stock(pool) >> 20,
                pool->retired ? "; not configured any more, nothing is made there" : "");
 }
@@ -114,9 +120,10 @@ static void app_log_recovered(const struct app *app)
 
     broker_holdings(app->broker, &held);
     if (held.buffers || held.sessions || held.names)
-        log_notice("recovered: %llu buffers (%llu of them detached), %llu bytes, %llu sessions, %llu names",
-                   (unsigned long long)held.buffers, (unsigned long long)held.detached, (unsigned long long)held.bytes,
-                   (unsigned long long)held.sessions, (unsigned long long)held.names);
+        log_notice("recovered: %llu buffer%s (%llu of them detached), %llu bytes, %llu session%s, %llu name%s",
+                   (unsigned long long)held.buffers, log_plural(held.buffers), (unsigned long long)held.detached,
+                   (unsigned long long)held.bytes, (unsigned long long)held.sessions, log_plural(held.sessions),
+                   (unsigned long long)held.names, log_plural(held.names));
 }
 
 static void app_announce(const struct app *app, const char *path)
@@ -213,6 +220,7 @@ int app_serve(const struct app_options *options)
     static struct app app;
     _cleanup_free_ char *path = NULL;
     int status;
+    int r;
 
     app.options = options;
     /* a later broker of a private keeper, whose starter is gone */
@@ -220,6 +228,10 @@ int app_serve(const struct app_options *options)
         log_to_journal();
     app.nofile = settings_raise_nofile();
     sys_set_fd_end(settings_buffer_fds(&app));
+    r = spawner_start(&app.spawner, options->broker);
+    if (r)
+        log_error("nothing can be imported or adopted: the process that starts doors cannot be started: %s",
+                  strerror(-r));
     status = join_keeper(&app);
     if (status)
         return status;

@@ -20,6 +20,8 @@
 #include "base/spin.h"
 #include "broker/broker.h"
 #include "config/config.h"
+#include "door/doors.h"
+#include "door/spawner.h"
 #include "keeper/link.h"
 #include "keeper/store.h"
 #include "mem/pool.h"
@@ -91,17 +93,24 @@ struct app {
     struct rpc rpc;
     bool rpc_ready;
     struct net *net;
+    struct spawner spawner;
+    struct doors *doors;
     struct listener *listener;
     struct process_watch *processes; /* hash by session */
+    unsigned n_exits;                /* of these, those that have exited, and whose end waits for its turn */
 
     struct broker_host host;
     struct event tick_event;
     struct event watch_event;
+    struct event deaths_event;
+    struct user_task tick_task; /* what these are for */
+    struct user_task watch_task;
     struct event work_event;
     struct event idle_event;
     struct event stop_event;
     struct event keeper_event;
     struct event heartbeat_event;
+    struct event doors_event;
 };
 
 /* The keeper, and the broker that it starts. They return the exit status. */
@@ -140,6 +149,8 @@ int loop_init(struct app *app);
 int loop_watch_broker(struct app *app);
 /* Serves until something breaks the loop; app->error tells whether that was an error. */
 void loop_run(struct app *app);
+/* There is a door now, to be looked after. */
+void loop_arm_doors(struct app *app);
 /* Breaks the loop, with this error. */
 void app_fail(struct app *app, int error);
 /* Shuts down. */

@@ -44,7 +44,6 @@ static bool on_opened(void *userdata, struct connection *connection)
     client->app = app;
     client->connection = connection;
     rpc_client_init(&client->rpc, &app->rpc, client, &connection->peer, connection->who);
-    client->rpc.crowded = connection->crowded;
     connection->userdata = client;
     (void)event_del(&app->idle_event);
     return true;
@@ -65,7 +64,8 @@ static void on_refused(void *userdata, struct connection *connection, int error,
     rpc_client_refused(&client->rpc, error, packet, size);
 }
 
-static bool on_open_fds(void *userdata, struct connection *connection, struct outgoing *reply, struct fdset *fds)
+static enum outgoing_fds on_open_fds(void *userdata, struct connection *connection, struct outgoing *reply,
+                                     struct fdset *fds)
 {
     struct client *client = connection->userdata;
 
@@ -89,6 +89,19 @@ static int on_closed(void *userdata, struct connection *connection)
     return r;
 }
 
+static void on_end(void *userdata, uid_t uid, int fd)
+{
+    struct app *app = userdata;
+
+    doors_end(app->doors, uid, fd);
+    loop_arm_doors(app);
+}
+
+static unsigned on_unended(void *userdata, uid_t uid, unsigned *all)
+{
+    return doors_unended(((struct app *)userdata)->doors, uid, all);
+}
+
 const struct net_handler client_net_handler = {
     .share = share_of_peer,
     .opened = on_opened,
@@ -96,6 +109,8 @@ const struct net_handler client_net_handler = {
     .refused = on_refused,
     .open_fds = on_open_fds,
     .closed = on_closed,
+    .end = on_end,
+    .unended = on_unended,
 };
 
 /* ---- rpc → net --------------------------------------------------------------------------------------------------- */
@@ -121,6 +136,11 @@ static void transport_established(void *connection)
     connection_established(((struct client *)connection)->connection);
 }
 
+static void transport_hold(void *connection, bool held)
+{
+    connection_hold(((struct client *)connection)->connection, held);
+}
+
 static void transport_finish(void *connection)
 {
     connection_finish(((struct client *)connection)->connection);
@@ -131,13 +151,41 @@ static void transport_fail(void *connection, int error)
     app_fail(((struct client *)connection)->app, error);
 }
 
+static int transport_door(void *connection, int *ret_fd, struct problem *problem)
+{
+    struct client *client = connection;
+
+    loop_arm_doors(client->app);
+    return doors_serve(client->app->doors, client->connection->who.uid, client->rpc.session, ret_fd, problem);
+}
+
+static int transport_redeem(void *connection, uint64_t ticket, bool memory, struct handle_shown *ret,
+                            struct problem *problem)
+{
+    struct client *client = connection;
+
+    return doors_redeem(client->app->doors, client->connection->who.uid, client->rpc.session, ticket, memory, ret,
+                        problem);
+}
+
+static void transport_end(void *connection, int fd)
+{
+    const struct client *client = connection;
+
+    on_end(client->app, client->connection->who.uid, fd);
+}
+
 const struct rpc_transport client_rpc_transport = {
     .reply = transport_reply,
     .event = transport_event,
     .drop_events = transport_drop_events,
     .established = transport_established,
+    .hold = transport_hold,
     .finish = transport_finish,
     .fail = transport_fail,
+    .door = transport_door,
+    .redeem = transport_redeem,
+    .end = transport_end,
 };
 
 /* ---- broker → host ----------------------------------------------------------------------------------------------- */
@@ -166,16 +214,17 @@ struct process_watch {
     uint64_t session;
     uid_t uid;
     struct event event;
-    struct net_task task;
+    struct user_task task;
     UT_hash_handle hh;
 };
 
-static void process_exited(struct net_task *task)
+static void process_exited(struct user_task *task)
 {
     struct process_watch *watch = container_of(task, struct process_watch, task);
     struct app *app = watch->app;
     int r;
 
+    app->n_exits--;
     /* the broker unwatches it, which frees it */
     r = broker_session_exited(app->broker, watch->session);
     if (r < 0)
@@ -187,6 +236,7 @@ static void on_exited(evutil_socket_t fd, short events, void *userdata)
 {
     struct process_watch *watch = userdata;
 
+    watch->app->n_exits++;
     net_task_submit(&watch->task, watch->app->net, watch->uid);
 }
 
@@ -226,6 +276,8 @@ static void host_unwatch_process(void *userdata, uint64_t session)
         return;
     HASH_DEL(app->processes, watch);
     (void)event_del(&watch->event);
+    if (watch->task.user)
+        app->n_exits--;
     net_task_cancel(&watch->task);
     free(watch);
 }
@@ -240,6 +292,28 @@ static void host_schedule(void *userdata, uint64_t in_ms)
         app_fail(app, -ENOMEM);
 }
 
+static const char *host_crowded(void *userdata, void *connection)
+{
+    return connection_crowded(((struct client *)connection)->connection);
+}
+
+static bool host_is_left(void *userdata)
+{
+    const struct app *app = userdata;
+
+    return app->net->n_leaving || app->n_exits;
+}
+
+static void host_take_turn(void *userdata, struct user_task *task, uid_t uid)
+{
+    net_task_submit(task, ((struct app *)userdata)->net, uid);
+}
+
+static void host_give_up_turn(void *userdata, struct user_task *task)
+{
+    net_task_cancel(task);
+}
+
 void client_host_init(struct app *app)
 {
     app->host = (struct broker_host){
@@ -249,6 +323,10 @@ void client_host_init(struct app *app)
         .watch_process = host_watch_process,
         .unwatch_process = host_unwatch_process,
         .schedule = host_schedule,
+        .crowded = host_crowded,
+        .is_left = host_is_left,
+        .take_turn = host_take_turn,
+        .give_up_turn = host_give_up_turn,
         .connection_info = host_connection_info,
         .reload = configuration_reload,
         .check_config = configuration_check,

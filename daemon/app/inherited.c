@@ -130,6 +130,7 @@ int inherited_leave(struct app *app)
         r = start_init(&start, app->options->argv);
         /* this process lives on, with a table of its own */
         cleaner_stop(app->cleaner);
+        spawner_stop(&app->spawner);
     }
     if (!r)
         r = start_keeper(&start, -1, fd_stash);

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "app/app.h"
 #include "base/clock.h"
@@ -40,18 +42,83 @@ static void loop_check(struct app *app, int r)
         app_fail(app, fatal(r));
 }
 
+/*
+ * What the broker does later, or is told by the kernel, is mostly a consequence of what users did: sessions end, tokens
+ * expire, events go to subscribers, caches are emptied for who finds no room. There may be any amount of it, so all of
+ * it takes turns with users, as if it were one more.
+ */
+static void loop_tick(struct user_task *task)
+{
+    struct app *app = container_of(task, struct app, tick_task);
+
+    loop_check(app, broker_tick(app->broker));
+}
+
 static void on_tick(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    loop_check(app, broker_tick(app->broker));
+    net_task_submit_own(&app->tick_task, app->net);
+}
+
+static void loop_read_watch(struct user_task *task)
+{
+    struct app *app = container_of(task, struct app, watch_task);
+
+    loop_check(app, broker_watch_ready(app->broker));
 }
 
 static void on_watch(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    loop_check(app, broker_watch_ready(app->broker));
+    net_task_submit_own(&app->watch_task, app->net);
+}
+
+/* A few at a time, and little for each. */
+static void on_deaths(evutil_socket_t fd, short events, void *userdata)
+{
+    struct app *app = userdata;
+
+    broker_deaths_ready(app->broker);
+}
+
+/* What a worker has done is entered, recorded and answered in a turn of its user: many buffers may have come of it. */
+struct ended_job {
+    struct user_task task;
+    struct app *app;
+    struct work_job *job;
+};
+
+static void loop_end_job(struct app *app, struct work_job *job)
+{
+    work_job_end(app->work, job);
+    broker_commit(app->broker);
+}
+
+static void ended_job_turn(struct user_task *task)
+{
+    struct ended_job *ended = container_of(task, struct ended_job, task);
+    struct ended_job had = *ended;
+
+    free(ended);
+    loop_end_job(had.app, had.job);
+}
+
+static void on_ended(void *userdata, struct work_job *job)
+{
+    struct app *app = userdata;
+    struct ended_job *ended = calloc(1, sizeof(*ended));
+
+    if (!ended) {
+        loop_end_job(app, job);
+        return;
+    }
+    *ended = (struct ended_job){.task.run = ended_job_turn, .app = app, .job = job};
+    if (job->uid == WORK_UNOWNED)
+        net_task_submit_own(&ended->task, app->net);
+    else
+        net_task_submit(&ended->task, app->net, job->uid);
 }
 
 static void on_work(evutil_socket_t fd, short events, void *userdata)
@@ -59,15 +126,61 @@ static void on_work(evutil_socket_t fd, short events, void *userdata)
     struct app *app = userdata;
 
     loop_check(app, work_dispatch(app->work));
-    broker_commit(app->broker);
+}
+
+/* Declared pools are parts of those of the nodes, as are pools of several nodes and of transparent huge pages. */
+static bool loop_counts_pool(const struct pool *pool)
+{
+    return !pool->declared && pool->n_nodes == 1 && pool->pages != PAGES_THP;
+}
+
+static void loop_count(const struct app *app, uint64_t figures[static KEEPER_FIGURES])
+{
+    struct broker_holdings held;
+
+    memset(figures, 0, KEEPER_FIGURES * sizeof(*figures));
+    broker_holdings(app->broker, &held);
+    figures[FIGURE_BUFFERS] = held.buffers;
+    figures[FIGURE_CLIENTS] = held.sessions;
+    for (uint32_t i = 0; i < pools_count(app->pools); i++) {
+        const struct pool *pool = pools_get(app->pools, i);
+        uint64_t capacity = pool_capacity(pool);
+
+        figures[FIGURE_POOLS] += !pool->retired;
+        if (pool->retired || !loop_counts_pool(pool))
+            continue;
+        figures[FIGURE_CAPACITY] += capacity;
+        figures[FIGURE_USED] += capacity - pool_available(pool);
+    }
 }
 
 static void on_heartbeat(evutil_socket_t fd, short events, void *userdata)
 {
     struct app *app = userdata;
 
-    keeper_link_send(app->keeper, PACKET_HEARTBEAT);
+    uint64_t figures[KEEPER_FIGURES];
+
+    loop_count(app, figures);
+    keeper_link_heartbeat(app->keeper, figures);
     log_tick();
+}
+
+/* ---- doors ------------------------------------------------------------------------------------------------------- */
+
+void loop_arm_doors(struct app *app)
+{
+    struct timeval tv = loop_timeval(DOORS_TICK_MS);
+
+    if (!event_pending(&app->doors_event, EV_TIMEOUT, NULL))
+        (void)event_add(&app->doors_event, &tv);
+}
+
+static void on_doors(evutil_socket_t fd, short events, void *userdata)
+{
+    struct app *app = userdata;
+
+    if (doors_tick(app->doors))
+        loop_arm_doors(app);
 }
 
 /* ---- idle, stop -------------------------------------------------------------------------------------------------- */
@@ -148,9 +261,9 @@ static void loop_log_holdings(const struct app *app, enum keeper_stop how)
     broker_holdings(app->broker, &has);
     if (has.buffers || has.names)
         log_line(level, "%s: %llu buffer%s with %llu bytes, %llu name%s, %llu session%s", loop_stop_outcome(how),
-                 (unsigned long long)has.buffers, &"s"[has.buffers == 1], (unsigned long long)has.bytes,
-                 (unsigned long long)has.names, &"s"[has.names == 1], (unsigned long long)has.sessions,
-                 &"s"[has.sessions == 1]);
+                 (unsigned long long)has.buffers, log_plural(has.buffers), (unsigned long long)has.bytes,
+                 (unsigned long long)has.names, log_plural(has.names), (unsigned long long)has.sessions,
+                 log_plural(has.sessions));
 }
 
 static void on_stop(void *userdata, enum keeper_stop how)
@@ -244,11 +357,15 @@ int loop_init(struct app *app)
 
     ignore_signals();
     (void)sys_schedule_self(&prompt);
+    work_set_ended(app->work, on_ended, app);
+    app->tick_task.run = loop_tick;
+    app->watch_task.run = loop_read_watch;
     app->base = event_base_new();
     if (!app->base)
         return -ENOMEM;
     (void)loop_watch(app, &app->tick_event, -1, 0, on_tick);
     (void)loop_watch(app, &app->idle_event, -1, 0, on_idle);
+    (void)loop_watch(app, &app->doors_event, -1, 0, on_doors);
     (void)loop_watch(app, &app->stop_event, -1, 0, on_stopped);
     if (event_assign(&app->heartbeat_event, app->base, -1, EV_PERSIST, on_heartbeat, app) < 0 ||
         event_add(&app->heartbeat_event, &heartbeat) < 0)
@@ -262,7 +379,9 @@ int loop_init(struct app *app)
 
 int loop_watch_broker(struct app *app)
 {
-    return loop_watch(app, &app->watch_event, broker_watch_fd(app->broker), EV_READ | EV_PERSIST, on_watch);
+    int r = loop_watch(app, &app->deaths_event, broker_deaths_fd(app->broker), EV_READ | EV_PERSIST, on_deaths);
+
+    return r ? r : loop_watch(app, &app->watch_event, broker_watch_fd(app->broker), EV_READ | EV_PERSIST, on_watch);
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */

@@ -28,9 +28,9 @@
 #define CONNECTIONS_ADMINISTRATORS 16
 /* More are never used, so that tables by descriptor stay small. */
 #define NOFILE_MAX (4u << 20)
-/* Descriptors of one user that wait to be closed: a packet with all that fit is still no reason to worry. */
-#define UNCLOSED_UID_MIN 256
-#define UNCLOSED_UID_MAX 1024
+/* Connections of one user that no door takes. */
+#define UNENDED_UID_MIN 256
+#define UNENDED_UID_MAX 1024
 
 uint64_t settings_raise_nofile(void)
 {
@@ -121,8 +121,8 @@ void settings_net(const struct app *app, struct net_limits *ret)
     const uint64_t *session = config->session_limits;
     /* I7: at most a quarter of what we may have open is in flight to clients, half of that for one user */
     uint64_t in_flight = app->nofile / 4 > MEMORYD_FDS_MAX ? app->nofile / 4 : MEMORYD_FDS_MAX;
-    unsigned unclosed =
-        at_most(app->nofile / 32 > UNCLOSED_UID_MIN ? app->nofile / 32 : UNCLOSED_UID_MIN, UNCLOSED_UID_MAX);
+    unsigned unended =
+        at_most(app->nofile / 32 > UNENDED_UID_MIN ? app->nofile / 32 : UNENDED_UID_MIN, UNENDED_UID_MAX);
 
     *ret = (struct net_limits){
         .connections = at_most(config->connections, app->nofile / 2),
@@ -135,9 +135,8 @@ void settings_net(const struct app *app, struct net_limits *ret)
         .fds_in_flight = at_most(session[CONFIG_LIMIT_FDS_IN_FLIGHT], in_flight),
         .fds_in_flight_uid = at_most(uid[CONFIG_LIMIT_FDS_IN_FLIGHT], in_flight / 2),
         .fds_in_flight_all = at_most(in_flight, UINT32_MAX),
-        /* so many files that hang at close one user, and all users, may keep open */
-        .unclosed_uid = unclosed,
-        .unclosed_all = at_most(app->nofile / 8 > 2 * unclosed ? app->nofile / 8 : 2 * unclosed, UINT32_MAX),
+        .unended_uid = unended,
+        .unended_all = at_most(app->nofile / 8 > 2 * unended ? app->nofile / 8 : 2 * unended, UINT32_MAX),
         .descriptors = at_most(app->nofile, UINT32_MAX),
         .last_descriptors = app->nofile > 2 * NOFILE_RESERVE ? NOFILE_LAST : 0,
         .handshake_ms = config->handshake_ms,
@@ -163,6 +162,15 @@ static struct pool_capacity stock_of(const struct config_size *size, bool huge)
     return capacity_of(size);
 }
 
+static enum committer committer_of(const struct config *config, const struct config_pool *pool)
+{
+    enum config_charge charge = pool->charge == CONFIG_CHARGE_DEFAULT ? config->charge : pool->charge;
+
+    if (pool->lazy)
+        return COMMITTER_NONE;
+    return charge == CONFIG_CHARGE_CLIENT && pool->pages != CONFIG_PAGES_HUGETLB ? COMMITTER_CLIENT : COMMITTER_BROKER;
+}
+
 int settings_pools(const struct config *config, struct pools_config *ret, struct pool_config **ret_pools)
 {
     struct pool_config *pools = calloc(config->n_pools ? config->n_pools : 1, sizeof(*pools));
@@ -186,12 +194,13 @@ int settings_pools(const struct config *config, struct pools_config *ret, struct
         to->part_size = from->part_size;
         to->n_weights = from->n_weights;
         memcpy(to->weights, from->weights, sizeof(to->weights));
-        to->lazy = from->lazy;
+        to->committer = committer_of(config, from);
         settings_pool_allow(from, &to->allow);
     }
     *ret = (struct pools_config){
         .base_pages = config->base_pages,
         .capacity = capacity_of(&config->capacity),
+        .committer = config->charge == CONFIG_CHARGE_CLIENT ? COMMITTER_CLIENT : COMMITTER_BROKER,
         .stock = stock_of(&config->stock, false),
         .huge_stock = stock_of(&config->stock, true),
         .pools = pools,

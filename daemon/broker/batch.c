@@ -14,6 +14,7 @@
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "proto/status.h"
+#include "work/turn.h"
 
 static_assert(MEMORYD_BATCH_MAX <= KEEPER_BATCH_MAX, "a batch is one packet");
 
@@ -62,7 +63,7 @@ static void batch_prepare(struct batch *batch, const struct plan *plan, const st
     commit->topology = broker->options.topology;
     commit->pages = pool->pages;
     commit->page_size = pool->page_size;
-    commit->lazy = pool->lazy;
+    commit->lazy = pool->committer != COMMITTER_BROKER;
     commit->threads = is_stock ? 0 : broker->options.threads; /* stock has time */
     commit->clear = is_stock;
     commit->publishable = spec->flags & BUFFER_PUBLISHABLE;
@@ -84,20 +85,24 @@ int batch_add(struct batch *batch, const struct plan *plan, const struct memory_
     r = buffer_new(&batch->broker->buffers, plan, spec, owner, buffer, problem);
     if (r)
         return r;
+    if ((*buffer)->record->flags & BUFFER_CLIENT_CHARGED)
+        ledger_need(batch->broker->ledger, LEDGER_CLIENT_CHARGED);
     batch_prepare(batch, plan, spec, !owner);
     batch->fds[batch->n++] = -1;
     return 0;
 }
 
 int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *spec, const struct buffer_owner *owner,
-               struct problem *problem)
+               uint64_t begin, struct problem *problem)
 {
     int r = 0;
 
-    while (!r && batch->n < spec->n) {
+    for (uint32_t first = batch->n; !r && batch->n < spec->n;) {
         const struct pool_view view = {.taken = TALLY_RECLAIMING, .payer = owner->account};
         struct plan plan;
 
+        if (begin && batch->n > first && slice_is_over(begin))
+            return OP_PENDING;
         /* stock on the nearest node gives way, rather than that the buffer goes to another one */
         r = pool_plan(pool, &spec->memory, spec->sizes[batch->n], view, &plan, problem);
         if (r)
@@ -132,7 +137,7 @@ uint32_t batch_enter(struct batch *batch)
 }
 
 /* The next broker must find the memory of all that is LIVE or in stock. */
-static int batch_hold(struct batch *batch, struct problem *problem)
+int batch_hold(struct batch *batch, struct problem *problem)
 {
     uint32_t n = batch->n - batch->n_stock;
     uint64_t ids[MEMORYD_BATCH_MAX];
@@ -154,12 +159,9 @@ static int batch_hold(struct batch *batch, struct problem *problem)
     return 0;
 }
 
-int batch_commit(struct batch *batch, const struct alloc_spec *spec, const struct buffer_owner *owner,
-                 struct problem *problem)
+void batch_commit(struct batch *batch, const struct alloc_spec *spec, const struct buffer_owner *owner)
 {
-    int r = batch_hold(batch, problem);
-
-    for (uint32_t i = 0; i < batch->n && !r; i++) {
+    for (uint32_t i = 0; i < batch->n; i++) {
         if (i < batch->n_stock)
             buffer_take(&batch->broker->buffers, batch->buffers[i], spec->sizes[i], owner);
         else
@@ -170,7 +172,6 @@ int batch_commit(struct batch *batch, const struct alloc_spec *spec, const struc
         waiters_wake(&batch->broker->waiters);
         pressure_changed(batch->broker);
     }
-    return r;
 }
 
 /* ---- going ------------------------------------------------------------------------------------------------------- */

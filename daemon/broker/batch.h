@@ -6,7 +6,8 @@
  *     batch_fill()        plans the others, charges them and gives each a record
  *     (their commits)     are run by the caller, on the loop or by a worker
  *     batch_enter()       gives each buffer the memory that its commit has made
- *     batch_commit()      gives the memory to the keeper, and makes all of them LIVE or, if made for that, stock
+ *     batch_hold()        gives the memory to the keeper
+ *     batch_commit()      makes all of them LIVE or, if made for that, stock
  *
  * Between any two of these the client may go, or memory or descriptors may be short. Then batch_cut() puts back what
  * was in stock, and gives the memory back that was made. If the broker dies, the next one does the same.
@@ -44,16 +45,18 @@ int batch_add_stock(struct batch *batch, struct buffer *buffer, int fd, const st
 /* Its commit is ready to be run. Without an owner (NULL) it is for the stock. Outcomes of buffer_new(). */
 int batch_add(struct batch *batch, const struct plan *plan, const struct memory_spec *spec,
               const struct buffer_owner *owner, struct problem *problem);
-/* Adds all that are still missing. Outcomes of pool_plan() and buffer_new(). */
+/* Adds all that are still missing. Outcomes of pool_plan() and buffer_new(); or OP_PENDING: the slice that has begun
+ * then (0: none) is over, and some are missing still. */
 int batch_fill(struct batch *batch, struct pool *pool, const struct alloc_spec *spec, const struct buffer_owner *owner,
-               struct problem *problem);
+               uint64_t begin, struct problem *problem);
 /* Returns how many buffers have their memory now. If that is not all of them, the memory of the next one has the inode
  * number of another buffer, and its commit must be run again. */
 uint32_t batch_enter(struct batch *batch);
-/* All become LIVE, and this owner's; or stock, without an owner (NULL, and no spec). NO_DESCRIPTORS. OP_PENDING if the
- * keeper is gone: this broker ends at once and answers nobody any more, and the next one begins anew. */
-int batch_commit(struct batch *batch, const struct alloc_spec *spec, const struct buffer_owner *owner,
-                 struct problem *problem);
+/* NO_DESCRIPTORS. OP_PENDING if the keeper is gone: this broker ends at once and answers nobody any more, and the next
+ * one begins anew. */
+int batch_hold(struct batch *batch, struct problem *problem);
+/* All become LIVE, and this owner's; or stock, without an owner (NULL, and no spec). */
+void batch_commit(struct batch *batch, const struct alloc_spec *spec, const struct buffer_owner *owner);
 
 /* Tells commits that run to give up. */
 void batch_cancel(struct batch *batch);

@@ -16,6 +16,7 @@
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/recover.h"
+#include "broker/report.h"
 #include "broker/sessions.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
@@ -52,12 +53,13 @@ static void broker_init(struct broker *broker, const struct broker_options *opti
     broker->pressure_turn = (struct timer)TIMER_INIT(pressure_turn);
     broker->overflow_turn = (struct timer)TIMER_INIT(lifecycle_overflow_turn);
     caches_init(&broker->caches);
-    pending_init(&broker->pending, &broker->timers);
+    pending_init(&broker->pending, &broker->timers, &broker->host);
     list_init(&broker->upgrades);
     list_init(&broker->moves);
     list_init(&broker->ending);
     list_init(&broker->gone);
     list_init(&broker->lingering);
+    deaths_prepare(&broker->deaths);
 }
 
 /* The instance of the broker before, with its watches, or a new one. */
@@ -109,10 +111,16 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     if (!r)
         r = recover_ledger(broker);
     if (!r)
+        r = report_init(broker);
+    if (!r)
+        r = deaths_init(broker);
+    if (!r)
         r = find_watch(broker);
     if (r) {
         (void)survey_end(broker->options.survey);
         watch_deinit(&broker->watch);
+        deaths_deinit(broker);
+        report_deinit(broker);
         ledger_free(broker->ledger);
         events_deinit(broker);
         free(broker);
@@ -151,6 +159,10 @@ int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to
 
     if (!r)
         r = give(to, KEEPER_WATCH, 0, broker->watch.fd);
+    if (!r)
+        r = give(to, KEEPER_HISTORY, 0, history_fd(broker->history));
+    if (!r)
+        r = deaths_enumerate(broker, give, to);
     while (!r && (buffer = table_next(&broker->buffers.table, &cursor, &budget)))
         if (buffer->fd >= 0)
             r = give(to, KEEPER_BUFFER, buffer->record->head.id, buffer->fd);
@@ -200,7 +212,7 @@ int broker_session_exited(struct broker *broker, uint64_t id)
     struct session *session = sessions_find(&broker->sessions, id);
 
     if (session)
-        session_end(broker, session);
+        session_end(broker, session, HISTORY_END_DIED);
     broker_commit(broker);
     return 0;
 }

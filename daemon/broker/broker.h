@@ -24,6 +24,7 @@ struct peer;
 struct problem;
 struct reload_result;
 struct topology;
+struct user_task;
 struct work;
 
 /* An event for a session that has subscribed to it. Strings are valid during the call only. */
@@ -49,6 +50,13 @@ struct broker_host {
     void (*unwatch_process)(void *userdata, uint64_t session);
     /* The next broker_tick() is due in this many milliseconds (0 = as soon as other work allows). */
     void (*schedule)(void *userdata, uint64_t in_ms);
+    /* Call task->run() in a turn of this user, once, unless it is given up before. */
+    void (*take_turn)(void *userdata, struct user_task *task, uid_t uid);
+    void (*give_up_turn)(void *userdata, struct user_task *task);
+    /* Why there is no room for the session of this connection, or NULL. */
+    const char *(*crowded)(void *userdata, void *connection);
+    /* Is anybody leaving: are there connections that were closed, or processes that have exited, whose end waits? */
+    bool (*is_left)(void *userdata);
     /* The connection's share of what session_info shows. */
     void (*connection_info)(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes);
     /* Read the configuration again; NULL: there is none. */
@@ -94,6 +102,8 @@ int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to
 int broker_tick(struct broker *broker);                             /* a deadline came */
 int broker_watch_fd(struct broker *broker);                         /* poll this for reading … */
 int broker_watch_ready(struct broker *broker);                      /* … and call this (bounded work) */
+int broker_deaths_fd(struct broker *broker);                        /* the same … */
+void broker_deaths_ready(struct broker *broker);                    /* … with these */
 int broker_session_exited(struct broker *broker, uint64_t session); /* its process is dead (I6) */
 int broker_connection_lost(struct broker *broker, uint64_t session, void *connection);
 

@@ -11,8 +11,10 @@
 #include "broker/state.h"
 #include "session/cache.h"
 
-/* sessions looked at, and buffers taken, in one turn: a small buffer is emptied at once */
+/* sessions looked at in one turn, */
 #define PASS_SLICE 64
+/* and slots taken from: a small buffer is emptied at once */
+#define TAKE_SLICE 8
 /* between looks at whether anybody still waits */
 #define LOOK_MS 100
 
@@ -192,36 +194,39 @@ bool caches_alone_have(const struct buffer *buffer)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* Returns how many were taken. */
-static unsigned cache_visit(struct broker *broker, struct session *session)
+/* From a slot on, as many as are left for this turn; returns the slot where it is to go on, which is behind the last
+ * one in the end. */
+static unsigned cache_visit(struct broker *broker, struct session *session, unsigned slot, unsigned *left)
 {
     const struct caches *caches = &broker->caches;
     bool taking = caches->taking && (caches->uid == CACHES_ALL || caches->uid == session->record->uid);
     struct hold_cache_slot slots[HOLD_CACHE_SLOTS];
-    unsigned n = 0;
 
     if (client_of(session)->ended || session->release_log < 0)
-        return 0;
+        return HOLD_CACHE_SLOTS;
     (void)session_tell_wanted(session, taking);
     if (!session_read_cache(session, slots))
-        return 0;
-    for (unsigned i = 0; i < HOLD_CACHE_SLOTS; i++) {
+        return HOLD_CACHE_SLOTS;
+    for (; slot < HOLD_CACHE_SLOTS; slot++) {
         struct buffer *buffer;
 
-        if (!hold_cache_is_open(&slots[i]) || (!taking && !(slots[i].state & HOLD_TAKEN)))
+        if (!hold_cache_is_open(&slots[slot]) || (!taking && !(slots[slot].state & HOLD_TAKEN)))
             continue;
-        n++;
-        buffer = cache_take(broker, session, i, 0);
+        if (!*left)
+            return slot;
+        --*left;
+        buffer = cache_take(broker, session, slot, 0);
         if (buffer)
             lifecycle_claim_gone(broker, buffer);
     }
-    return n;
+    return HOLD_CACHE_SLOTS;
 }
 
 static void caches_begin_pass(struct caches *caches, bool taking, uid_t uid)
 {
     caches->pass++;
     caches->cursor = 0;
+    caches->session = 0;
     caches->left_over = false;
     caches->running = true;
     caches->taking = taking;
@@ -247,14 +252,20 @@ static void caches_end_pass(struct broker *broker)
 static void caches_run_pass(struct broker *broker)
 {
     struct caches *caches = &broker->caches;
-    unsigned budget = PASS_SLICE, n;
-    struct session *session;
+    unsigned budget = PASS_SLICE, left = TAKE_SLICE;
+    struct session *session = sessions_find(&broker->sessions, caches->session);
 
-    while ((session = table_next(&broker->sessions.table, &caches->cursor, &budget))) {
-        n = cache_visit(broker, session);
-        budget -= n < budget ? n : budget;
+    if (!session)
+        caches->slot = 0;
+    while (session || (session = table_next(&broker->sessions.table, &caches->cursor, &budget))) {
+        caches->slot = cache_visit(broker, session, caches->slot, &left);
+        caches->session = caches->slot < HOLD_CACHE_SLOTS ? session->record->head.id : 0;
+        if (caches->session)
+            break;
+        caches->slot = 0;
+        session = NULL;
     }
-    if (caches->cursor)
+    if (caches->cursor || caches->session)
         timer_arm(&broker->timers, &caches->turn, 0);
     else
         caches_end_pass(broker);
@@ -294,11 +305,11 @@ bool caches_wanted(struct broker *broker, uint64_t *ticket, uid_t uid)
     return !caches_are_taken(broker, *ticket);
 }
 
-/* Before any client is served. */
+/* A client waits for what was taken, and may say of all that it was: others are served meanwhile. */
 void caches_restore(struct broker *broker)
 {
+    if (!table_count(&broker->sessions.table))
+        return;
     caches_begin_pass(&broker->caches, false, CACHES_ALL);
-    while (broker->caches.running)
-        caches_run_pass(broker);
-    timer_disarm(&broker->timers, &broker->caches.turn);
+    timer_arm(&broker->timers, &broker->caches.turn, 0);
 }

@@ -34,6 +34,8 @@ struct caches {
     uint64_t pass;      /* a walk over all sessions: the number of the latest */
     uint64_t completed; /* the number of the last that has ended */
     uint64_t cursor;    /* of the pass that runs */
+    uint64_t session;   /* whose slots it is at, 0: between two sessions */
+    unsigned slot;
     bool running;
     bool taking; /* the pass takes from `uid`; else it only tells clients that they may cache again */
     uid_t uid;
@@ -71,7 +73,7 @@ bool caches_alone_have(const struct buffer *buffer);
 /* Is it in its session's cache now? */
 bool caches_have(const struct hold *hold);
 
-/* Takes what another broker began to take. */
+/* Takes what another broker began to take, in turns of the loop. */
 void caches_restore(struct broker *broker);
 /* The ends of the holds that were taken are committed. */
 void caches_committed(struct broker *broker);

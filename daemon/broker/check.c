@@ -194,17 +194,27 @@ static void add_payer(struct check *check, struct account *user, const struct po
     add_place(check, user, pool->place, state, plan->brief.bytes, sign);
 }
 
+/* Their amount is what was wasted when they were taken, which no record has. */
+static void add_addresses(struct check *check, const struct charge *charge, int sign)
+{
+    add_charge(check, charge, ACCOUNT_RESERVATIONS, 1, sign);
+    add_charge(check, charge, ACCOUNT_ADDRESSES, charge->amount, sign);
+}
+
 /* A buffer may have so many tokens that they are not counted one by one: the sums must agree. */
 static void add_buffer(struct check *check, const void *object, int sign)
 {
     const struct buffer *buffer = object;
     const struct pool *pool = buffer_pool(&check->broker->buffers, buffer);
+    const struct charge *home = waste_of_home(&check->broker->reservations.wastes, &buffer->home);
     enum tally_state state = buffer_tally_state(buffer);
     uint64_t bytes = buffer->record->bytes;
     struct plan plan;
 
     add_charge(check, &buffer->charge, ACCOUNT_BYTES, bytes, sign);
     add_charge(check, &buffer->charge, ACCOUNT_BUFFERS, 1, sign);
+    if (home)
+        add_addresses(check, home, sign);
     sum_add(&check->counted, buffer->n_tokens, sign);
     sum_add(&check->counted_keeping, buffer->n_keeping, sign);
     if (!buffer_is_unowned(buffer))
@@ -249,8 +259,7 @@ static void add_reservation(struct check *check, const void *object, int sign)
 {
     const struct reservation *reservation = object;
 
-    add_charge(check, &reservation->charge, ACCOUNT_RESERVATIONS, 1, sign);
-    add_charge(check, &reservation->charge, ACCOUNT_ADDRESSES, reservation->record->size, sign);
+    add_addresses(check, &reservation->charge, sign);
 }
 
 static void add_session(struct check *check, const void *object, int sign)
@@ -302,18 +311,18 @@ static void check_buffer(struct check *check, const void *object)
     const struct buffer *buffer = object;
     const struct buffer_record *record = buffer->record;
     unsigned long long id = record->head.id;
+    uint32_t holds = 0;
 
     if (!buffer_is_unowned(buffer)) {
         check->found.buffers++;
         check->found.records++;
     }
-    if (list_length(&buffer->holds) != buffer->n_holds || list_length(&buffer->names) != buffer->n_names)
-        check_fault(check, "buffer %llu counts its holds or names wrongly", id);
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
+    for (struct hold *hold = NULL; (hold = buffer_next_hold(buffer, hold)); holds++)
         if (session_hold(hold->session, id) != hold)
             check_fault(check, "session %llu does not know its hold on buffer %llu",
                         (unsigned long long)hold->record->session, id);
-    }
+    if (holds != buffer->n_holds || list_length(&buffer->names) != buffer->n_names)
+        check_fault(check, "buffer %llu counts its holds or names wrongly", id);
     /* a token keeps no buffer whose life is over, and it may take a while until it is gone */
     if (buffer_is_unreferenced(buffer) ? buffer->n_holds || buffer->n_names
                                        : (record->state == BUFFER_LIVE) != buffer_is_kept(buffer))

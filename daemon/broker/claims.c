@@ -37,7 +37,7 @@ static int claim_export(struct broker *broker, const struct hold *hold, struct p
         return refuse(problem, STATUS_NO_RIGHT,
                       "a descriptor of buffer %llu takes READ, which is not granted; open it without one",
                       (unsigned long long)buffer->record->head.id);
-    return buffer_export(broker, buffer, rights & RIGHT_WRITE && !buffer_is_sealed(buffer), problem);
+    return hold_export(broker, hold, rights & RIGHT_WRITE && !buffer_is_sealed(buffer), problem);
 }
 
 int claim_open(struct broker *broker, const struct claim *claim, bool with_fd, struct opened_item *ret,
@@ -86,7 +86,7 @@ static int claim_one(struct session *session, struct batch *batch, uint32_t i, s
     int r = claim_hold(batch->broker, session, batch->buffers[i], RIGHTS_ALL, &hold, problem);
 
     if (!r && fds)
-        r = buffer_export(batch->broker, batch->buffers[i], true, problem);
+        r = hold_export(batch->broker, hold, true, problem);
     if (r)
         return r;
     if (fds && batch->fds[i] >= 0 && fdset_count(fds) == i)
@@ -173,8 +173,15 @@ int claim_name(struct broker *broker, struct session *session, struct buffer *bu
         .other_rights = rights_complete(args->other_rights),
     };
     struct name *name;
-    int r = name_new(&broker->names, &new, &name, problem);
+    int r;
 
+    /* they are walked over, and end with the buffer in one turn */
+    if (buffer->n_names >= MEMORYD_BUFFER_NAMES_MAX)
+        return refuse(
+            problem, STATUS_LIMIT,
+            "buffer %llu has %u names, and none may have more; unbind one, or give the name to another buffer",
+            (unsigned long long)buffer->record->head.id, buffer->n_names);
+    r = name_new(&broker->names, &new, &name, problem);
     if (r)
         return r;
     record_commit(&broker->names.table, name);

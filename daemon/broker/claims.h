@@ -32,7 +32,7 @@ struct claim {
 };
 
 /* Makes a hold, and a descriptor with the same rights may leave if `with_fd`. NO_RIGHT, PUBLISHED, LIMIT, NO_MEMORY,
- * outcomes of buffer_export(). */
+ * outcomes of hold_export(). */
 int claim_open(struct broker *broker, const struct claim *claim, bool with_fd, struct opened_item *ret,
                struct problem *problem);
 

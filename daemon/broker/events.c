@@ -16,7 +16,7 @@
 /* pools looked at in one turn */
 #define POOLS_A_TURN 32
 /* subscribers dealt with in one turn */
-#define ASKED_A_TURN 64
+#define ASKED_A_TURN 8
 /* news that wait, the LOST among them */
 #define NEWS_MAX 64
 

@@ -77,13 +77,34 @@ static int foreign_check_access(const struct buffer *buffer, bool writable, stru
         (unsigned long long)buffer->record->head.id, is_writable ? "reading and writing" : "reading only");
 }
 
-int buffer_export(struct broker *broker, struct buffer *buffer, bool writable, struct problem *problem)
+/* Who touches a page first pays for it, if only to read it: nobody is to pay so for memory of somebody else. */
+int buffer_check_committed(const struct buffer *buffer, struct problem *problem)
 {
-    int r;
+    const struct buffer_record *record = buffer->record;
+    struct handle_identity identity = {0};
+
+    if (!(record->flags & BUFFER_CLIENT_CHARGED))
+        return 0;
+    if (!handle_identity(buffer->fd, &identity) && identity.allocated >= record->bytes)
+        return 0;
+    return refuse(
+        problem, STATUS_BUSY,
+        "buffer %llu has pages for %llu of its %llu bytes: whoever allocated it, and pays for them, is to allocate "
+        "all before others may have it (charge = client); try again in a moment",
+        (unsigned long long)record->head.id, (unsigned long long)identity.allocated, (unsigned long long)record->bytes);
+}
+
+int hold_export(struct broker *broker, const struct hold *hold, bool writable, struct problem *problem)
+{
+    struct buffer *buffer = hold->buffer;
+    int r = 0;
 
     if (buffer_is_foreign(buffer))
         return foreign_check_access(buffer, writable, problem);
-    r = buffer_watch(broker, buffer, problem);
+    if (buffer->record->charged_session != hold->session->record->head.id)
+        r = buffer_check_committed(buffer, problem);
+    if (!r)
+        r = buffer_watch(broker, buffer, problem);
     if (!r)
         buffer_add_flags(&broker->buffers, buffer, BUFFER_EXPORTED);
     return r;

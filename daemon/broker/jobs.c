@@ -14,7 +14,9 @@
 #include "broker/dedup.h"
 #include "mem/handle.h"
 #include "proto/status.h"
+#include "sys/peer.h"
 #include "sys/sys.h"
+#include "work/turn.h"
 
 static void job_begins(struct work_job *work)
 {
@@ -62,19 +64,21 @@ static uint64_t bytes_of(const struct commit_job *job)
 
 bool commit_job_is_small(const struct commit_job *job)
 {
-    bool small = bytes_of(job) <= COMMIT_INLINE_MAX;
+    bool small = bytes_of(job) <= COMMIT_SLICED_MAX;
 
     for (uint32_t i = 0; i < job->n && small; i++)
         small = commit_is_small(&job->commits[i]);
     return small;
 }
 
-int commit_job_run(struct commit_job *job)
+static int commit_job_run(struct commit_job *job)
 {
     job->status = 0;
-    for (; job->at < job->n; job->at++) {
+    for (uint32_t first = job->at; job->at < job->n; job->at++) {
         struct commit *commit = &job->commits[job->at];
 
+        if (job->begin && job->at > first && slice_is_over(job->begin))
+            break;
         job->status = commit_run(commit);
         if (commit->paused)
             break;
@@ -86,6 +90,12 @@ int commit_job_run(struct commit_job *job)
         }
     }
     return job->status;
+}
+
+int commit_job_run_slice(struct commit_job *job, uint64_t begin)
+{
+    job->begin = begin;
+    return commit_job_run(job);
 }
 
 static void commit_work(struct work_job *work)
@@ -110,6 +120,7 @@ static void commit_withdrawn(struct job *work)
 void commit_job_submit(struct jobs *jobs, struct commit_job *job)
 {
     job->job.withdrawn = commit_withdrawn;
+    job->begin = 0;
     job_submit(jobs, &job->job, bytes_of(job) <= WORK_SHORT_MAX ? WORK_SHORT : WORK_LONG, commit_work);
 }
 
@@ -223,6 +234,27 @@ void memory_job_submit(struct jobs *jobs, struct memory_job *job)
 
     job->job.withdrawn = memory_withdrawn;
     job_submit(jobs, &job->job, tasks[job->task].class, tasks[job->task].run);
+}
+
+/* ---- processes --------------------------------------------------------------------------------------------------- */
+
+static void process_work(struct work_job *work)
+{
+    struct process_job *job = container_of(work, struct process_job, job.work);
+
+    job->pauses = process_pauses(job->pid);
+}
+
+/* This broker ends. */
+static void process_withdrawn(struct job *work)
+{
+    container_of(work, struct process_job, job)->pauses = true;
+}
+
+void process_job_submit(struct jobs *jobs, struct process_job *job)
+{
+    job->job.withdrawn = process_withdrawn;
+    job_submit(jobs, &job->job, WORK_BLOCKING, process_work);
 }
 
 /* ---- watches after an overflow ----------------------------------------------------------------------------------- */

@@ -45,12 +45,14 @@ struct commit_job {
     struct commit *commits;
     uint32_t failed; /* which one, if status is not 0 */
     int status;
+    uint64_t begin; /* of the slice that the loop does; 0 on a worker */
 };
 
 /* Is it so small that the loop may run it itself? */
 bool commit_job_is_small(const struct commit_job *job);
-/* Runs it here and now. Returns the status; done() is not called. */
-int commit_job_run(struct commit_job *job);
+/* Runs the rest of a slice that has begun then, here and now. The status; done() is not called. It is complete when all
+ * are made: `at` is `n`. */
+int commit_job_run_slice(struct commit_job *job, uint64_t begin);
 void commit_job_submit(struct jobs *jobs, struct commit_job *job);
 
 /* Several commits for the stock, until one fails or the job is stopped: what was made by then stays. */
@@ -90,6 +92,15 @@ struct memory_job {
 };
 
 void memory_job_submit(struct jobs *jobs, struct memory_job *job);
+
+/* Is this process stopped, or in a debugger? It may keep whoever asks waiting. */
+struct process_job {
+    struct job job;
+    pid_t pid;
+    bool pauses;
+};
+
+void process_job_submit(struct jobs *jobs, struct process_job *job);
 
 /* Asks the kernel which watches of an inotify instance still exist, after events were lost. */
 struct live_watches_job {

@@ -194,10 +194,8 @@ static bool has_claim(const struct broker *broker, const struct buffer *buffer, 
 
     if (token && token->record->maker_uid == uid)
         return true;
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
-        if (hold->session->record->uid == uid)
-            return true;
-    }
+    if (buffer_next_hold_of(buffer, uid, NULL))
+        return true;
     list_for_each_entry(name, &buffer->names, struct name, in_buffer) {
         if (name->record->uid == uid)
             return true;
@@ -256,12 +254,11 @@ void lifecycle_claim_gone(struct broker *broker, struct buffer *buffer)
 void lifecycle_destroy(struct broker *broker, struct buffer *buffer)
 {
     uint64_t id = buffer->record->head.id;
+    struct hold *hold;
 
     while (!list_is_empty(&buffer->names))
         drop_name(broker, container_of(list_first(&buffer->names), struct name, in_buffer), true);
-    while (!list_is_empty(&buffer->holds)) {
-        struct hold *hold = buffer_oldest_hold(buffer);
-
+    while ((hold = buffer_oldest_hold(buffer))) {
         if (!client_of(hold->session)->ended && caches_destroyed(broker, hold))
             continue;
         caches_hold_ends(broker, hold);

@@ -78,7 +78,7 @@ void name_holders(const struct buffer *buffer, struct holders which, char *who, 
     size_t length = 0, room = size - sizeof(others) + 1;
 
     (void)snprintf(who, size, "nobody the broker knows of");
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
+    for (struct hold *hold = NULL; (hold = buffer_next_hold(buffer, hold));) {
         const struct session_record *session = hold->session->record;
         uint32_t rights = hold->record->rights;
         int n;

@@ -19,6 +19,7 @@ struct client {
     struct session *session;
     uint64_t id;
     bool ended;             /* being taken apart; no operation finds it any more */
+    bool looked_at;         /* a worker looks at its process, since its grace is over */
     bool has_release_log;   /* to be dropped by the keeper when that is complete */
     struct list in_ending;  /* in broker->ending; in broker->gone when that is complete, until it is committed */
     struct list subscribed; /* in broker->subscribers, if it wants any events */

@@ -7,7 +7,7 @@
  * commit). It costs its user a buffer and no bytes, since its memory is charged elsewhere, if anywhere.
  *
  * It lacks what depends on the broker having made the memory. It is not sealed, so that its maker may cut it. What
- * leaves is a duplicate of T with the same access; buffer_export() refuses other rights. The kernel does not say who
+ * leaves is a duplicate of T with the same access; hold_export() refuses other rights. The kernel does not say who
  * still has it open. So only clients that have said that they accept such buffers get one.
  */
 #include <assert.h>
@@ -90,14 +90,14 @@ static int adopt_descriptor(struct broker *broker, struct session *session, int 
     return r;
 }
 
-int op_adopt(struct op *op, const struct fdset *fds, struct opened *result)
+int op_adopt(struct op *op, int fd, struct opened *result)
 {
     struct session *session;
     struct hold *hold;
     int r = op_session(op, &session);
 
     if (!r)
-        r = adopt_descriptor(op->broker, session, fdset_get(fds, 0), &hold, &op->problem);
+        r = adopt_descriptor(op->broker, session, fd, &hold, &op->problem);
     if (r)
         return r;
     result->n = 1;

@@ -3,7 +3,8 @@
  * Allocation: charged, placed, committed, recorded and held, or nothing at all.
  *
  * A request goes through the steps below, and only alloc_run() leads from one to the next. A step that cannot end now,
- * since a worker commits or room is waited for, returns OP_PENDING, and alloc_run() is called again when it can end.
+ * since a worker commits or room is waited for, or that takes longer than a slice, returns OP_PENDING, and alloc_run()
+ * is called again when it can end, or in the next turn of its user.
  * Meanwhile the client may go. Every way out is at the end of alloc_run(), which gives back whatever there is.
  */
 #include <stdlib.h>
@@ -14,8 +15,10 @@
 #include "broker/claims.h"
 #include "broker/dedup.h"
 #include "broker/events.h"
+#include "broker/export.h"
 #include "broker/lookup.h"
 #include "broker/reclaim.h"
+#include "broker/report.h"
 #include "broker/sessions.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
@@ -24,14 +27,17 @@
 
 /* A memfd with the inode number of another buffer is made again, so often at most. */
 #define ATTEMPTS_MAX 3
+/* A wait that the caller did not ask for is reported if it took so long. */
+#define WAIT_REPORTED_MS 100
 
 enum alloc_step {
     ALLOC_CHOOSE,  /* the next of the pools that would do */
     ALLOC_RESERVE, /* all buffers: from stock, or planned, charged and recorded as intents */
     ALLOC_COMMIT,  /* makes their memory */
     ALLOC_ENTER,   /* gives it to them, and indexes it */
-    ALLOC_RECORD,  /* gives it to the keeper, and makes them LIVE */
-    ALLOC_GRANT,   /* holds, descriptors, tokens and a name */
+    ALLOC_WATCH,   /* those of which descriptors are to leave */
+    ALLOC_HOLD,    /* gives it to the keeper */
+    ALLOC_GRANT,   /* makes them LIVE; holds, descriptors, tokens and a name: all in one change */
     ALLOC_DONE,
 };
 
@@ -44,6 +50,8 @@ struct alloc {
     const struct alloc_spec *spec;
     struct opened *result;
     struct name_key name; /* of the spec, if it has one */
+    uid_t uid;            /* whose request it is */
+    uint64_t begin;       /* of the slice */
 
     enum alloc_step step;
     int wait_status; /* of the attempt that ended the wait */
@@ -53,6 +61,9 @@ struct alloc {
     uint64_t caches;   /* the ticket for what clients have cached */
     bool drained;      /* all stock, and all that was cached, was given back for it once */
     unsigned attempts;
+    uint64_t waits_since;     /* in ns; 0: it has not waited yet */
+    struct shortage shortage; /* of that moment */
+    uint32_t watched;         /* the first ones of the batch */
     struct batch batch;
 };
 
@@ -82,6 +93,21 @@ static void alloc_begin_pending(struct alloc *alloc)
         pending_begin(&alloc->broker->pending, &alloc->state, alloc->op, alloc_cancel);
 }
 
+static bool alloc_slice_is_over(const struct alloc *alloc)
+{
+    return alloc->spec->n > 1 && slice_is_over(alloc->begin);
+}
+
+static void alloc_turn(struct op_state *state);
+
+/* The step goes on, or the next one begins, in the next turn of its user. */
+static int alloc_next_turn(struct alloc *alloc)
+{
+    alloc_begin_pending(alloc);
+    pending_call_in_turn(&alloc->state, alloc->uid, alloc_turn);
+    return OP_PENDING;
+}
+
 static int alloc_refuse_cancelled(struct alloc *alloc)
 {
     if (alloc->state.cancel_status != STATUS_TIMED_OUT)
@@ -90,7 +116,7 @@ static int alloc_refuse_cancelled(struct alloc *alloc)
     if (alloc->batch.n)
         return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
                       "the request was given up while its memory was being committed");
-    return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
+    return refuse(alloc_problem(alloc), problem_short_of(alloc_problem(alloc), STATUS_TIMED_OUT, alloc->shortage),
                   "pool %s had no room within %llu ms; wait longer, or free something", alloc->pool->name,
                   (unsigned long long)alloc->spec->wait_ms);
 }
@@ -108,8 +134,19 @@ static bool alloc_may_wait(struct alloc *alloc, const struct session *session, i
            reclaim_may_serve(alloc->pool, session->account, alloc->spec);
 }
 
+static uint64_t alloc_waited_ms(const struct alloc *alloc)
+{
+    return alloc->waits_since ? (clock_now_ns() - alloc->waits_since) / NSEC_PER_MSEC : 0;
+}
+
 static int alloc_wait(struct alloc *alloc)
 {
+    if (!alloc->waits_since) {
+        alloc->waits_since = clock_now_ns();
+        alloc->shortage = alloc_problem(alloc)->shortage;
+        if (!alloc->shortage.resource)
+            alloc->shortage = pool_shortage(alloc->pool, alloc->spec->sizes[0]);
+    }
     *alloc_problem(alloc) = (struct problem)PROBLEM_NULL;
     alloc_begin_pending(alloc);
     waiters_add(&alloc->broker->waiters, &alloc->waiter,
@@ -179,8 +216,9 @@ static void alloc_commit_next(struct alloc *alloc, uint32_t first, uint32_t n)
     alloc->step = ALLOC_COMMIT;
 }
 
-/* All buffers, or none. Those from stock stay there so far, and the others have no memory yet. */
-static int alloc_acquire(struct alloc *alloc, struct session *session)
+/* All buffers, or none, or OP_PENDING: the slice is over. Those from stock stay there so far, and the others have no
+ * memory yet, but all are charged. */
+static int alloc_acquire(struct alloc *alloc, struct session *session, uint64_t begin)
 {
     const struct alloc_spec *spec = alloc->spec;
     const struct buffer_owner owner = owner_of(session);
@@ -194,7 +232,9 @@ static int alloc_acquire(struct alloc *alloc, struct session *session)
     if (!alloc->state.op)
         r = stocking_take(batch, alloc->pool, spec, &owner, alloc_problem(alloc));
     if (!r)
-        r = batch_fill(batch, alloc->pool, spec, &owner, alloc_problem(alloc));
+        r = batch_fill(batch, alloc->pool, spec, &owner, begin, alloc_problem(alloc));
+    if (r == OP_PENDING)
+        return r;
     if (!r) {
         alloc_commit_next(alloc, batch->n_stock, batch->n - batch->n_stock);
         pressure_changed(alloc->broker);
@@ -209,8 +249,10 @@ static int alloc_acquire(struct alloc *alloc, struct session *session)
 
 static int alloc_reserve(struct alloc *alloc, struct session *session)
 {
-    int r = alloc_acquire(alloc, session);
+    int r = alloc_acquire(alloc, session, alloc->begin);
 
+    if (r == OP_PENDING)
+        return alloc_next_turn(alloc);
     return r ? alloc_no_room(alloc, session, r) : 0;
 }
 
@@ -221,19 +263,19 @@ static void alloc_submit(struct op_state *state)
     commit_job_submit(&alloc->broker->jobs, &alloc->job);
 }
 
-/* Small ones on the loop, large ones by a worker. */
+/* Small ones on the loop, in slices, large ones by a worker. */
 static int alloc_commit(struct alloc *alloc)
 {
     struct commit_job *job = &alloc->job;
 
-    alloc->step = ALLOC_ENTER;
     job->status = 0;
-    if (!job->n)
-        return 0; /* all are from stock */
     if (commit_job_is_small(job)) {
-        (void)commit_job_run(job);
+        if (!commit_job_run_slice(job, alloc->begin) && job->at < job->n)
+            return alloc_next_turn(alloc);
+        alloc->step = ALLOC_ENTER; /* at once, if all are from stock */
         return 0;
     }
+    alloc->step = ALLOC_ENTER;
     alloc_begin_pending(alloc);
     dedup_work(&alloc->state, alloc_submit);
     return OP_PENDING;
@@ -276,7 +318,7 @@ static int alloc_enter(struct alloc *alloc)
 
     if (alloc->job.status)
         return alloc_commit_failed(alloc);
-    alloc->step = ALLOC_RECORD;
+    alloc->step = ALLOC_WATCH;
     entered = batch_enter(&alloc->batch);
     if (entered == alloc->batch.n)
         return 0;
@@ -286,23 +328,48 @@ static int alloc_enter(struct alloc *alloc)
     return 0;
 }
 
-/* From now on they are buffers like others, and end like others if something fails. */
-static int alloc_record(struct alloc *alloc, struct session *session)
+/* All that takes the kernel's time for each of them is done before they are granted, which is one change. */
+static int alloc_watch(struct alloc *alloc)
 {
-    const struct buffer_owner owner = owner_of(session);
     struct batch *batch = &alloc->batch;
-    int r = batch_commit(batch, alloc->spec, &owner, alloc_problem(alloc));
+    int r = 0;
+
+    for (uint32_t first = alloc->watched;
+         alloc->spec->memory.flags & BUFFER_WANT_FDS && alloc->watched < batch->n && !r; alloc->watched++) {
+        if (alloc->watched > first && alloc_slice_is_over(alloc))
+            return alloc_next_turn(alloc);
+        r = buffer_watch(alloc->broker, batch->buffers[alloc->watched], alloc_problem(alloc));
+    }
+    alloc->step = ALLOC_HOLD;
+    return r;
+}
+
+static int alloc_hold(struct alloc *alloc)
+{
+    int r = batch_hold(&alloc->batch, alloc_problem(alloc));
 
     alloc->step = ALLOC_GRANT;
     if (r == OP_PENDING) { /* this broker ends at once, and answers nobody */
-        batch_cut(batch, 0);
+        batch_cut(&alloc->batch, 0);
         alloc_begin_pending(alloc);
     }
     return r;
 }
 
+/* A short wait for memory that was on its way back is none that anybody would ask about. */
+static void alloc_report_wait(struct alloc *alloc, const struct session *session)
+{
+    alloc->shortage.waited_ms = alloc_waited_ms(alloc);
+    if (alloc->spec->wait_ms || alloc->shortage.waited_ms >= WAIT_REPORTED_MS)
+        report_wait(alloc->broker, session, &alloc->shortage);
+}
+
+/* From now on they are buffers like others, and end like others if something fails. */
 static int alloc_grant(struct alloc *alloc, struct session *session)
 {
+    const struct buffer_owner owner = owner_of(session);
+
+    batch_commit(&alloc->batch, alloc->spec, &owner);
     alloc->step = ALLOC_DONE;
     return claim_batch(session, &alloc->batch, alloc->spec, &alloc->name, alloc->result, alloc_problem(alloc));
 }
@@ -313,7 +380,12 @@ static int alloc_run(struct alloc *alloc)
     struct session *session = find_session(alloc->broker, alloc->op->session);
     int r = alloc->state.cancel_status || !session ? alloc_refuse_cancelled(alloc) : alloc->wait_status;
 
+    alloc->begin = slice_begin();
     while (!r && alloc->step != ALLOC_DONE) {
+        if (alloc_slice_is_over(alloc)) {
+            r = alloc_next_turn(alloc);
+            break;
+        }
         switch (alloc->step) {
         case ALLOC_CHOOSE:
             r = alloc_choose(alloc, session);
@@ -327,8 +399,11 @@ static int alloc_run(struct alloc *alloc)
         case ALLOC_ENTER:
             r = alloc_enter(alloc);
             break;
-        case ALLOC_RECORD:
-            r = alloc_record(alloc, session);
+        case ALLOC_WATCH:
+            r = alloc_watch(alloc);
+            break;
+        case ALLOC_HOLD:
+            r = alloc_hold(alloc);
             break;
         case ALLOC_GRANT:
             r = alloc_grant(alloc, session);
@@ -337,8 +412,12 @@ static int alloc_run(struct alloc *alloc)
             break;
         }
     }
-    if (r && r != OP_PENDING)
+    if (!r && alloc->waits_since)
+        alloc_report_wait(alloc, session);
+    if (r && r != OP_PENDING) {
+        alloc_problem(alloc)->shortage.waited_ms = alloc_waited_ms(alloc);
         batch_cut(&alloc->batch, 0);
+    }
     return r;
 }
 
@@ -381,7 +460,7 @@ static bool alloc_retry(struct waiter *waiter)
     if (!caches_are_taken(alloc->broker, alloc->caches))
         return false;
     *alloc_problem(alloc) = (struct problem)PROBLEM_NULL;
-    r = alloc_acquire(alloc, session);
+    r = alloc_acquire(alloc, session, 0);
     if (alloc_may_wait(alloc, session, r))
         return false;
     if (r == STATUS_POOL_FULL && alloc->spec->wait_ms)
@@ -390,15 +469,30 @@ static bool alloc_retry(struct waiter *waiter)
     return true;
 }
 
-static void alloc_wait_ended(struct waiter *waiter)
+/* On the loop. */
+static void alloc_execute(struct alloc *alloc)
 {
-    struct alloc *alloc = container_of(waiter, struct alloc, waiter);
+    struct broker *broker = alloc->broker;
     int r;
 
-    op_executing(alloc->broker, alloc->op->session, alloc->op->sequence, METHOD_ALLOC);
+    op_executing(broker, alloc->op->session, alloc->op->sequence, METHOD_ALLOC);
     r = alloc_run(alloc);
-    op_executed(alloc->broker);
+    op_executed(broker);
     alloc_end(alloc, r);
+}
+
+static void alloc_turn(struct op_state *state)
+{
+    struct alloc *alloc = container_of(state, struct alloc, state);
+    struct broker *broker = alloc->broker;
+
+    alloc_execute(alloc);
+    broker_commit(broker);
+}
+
+static void alloc_wait_ended(struct waiter *waiter)
+{
+    alloc_execute(container_of(waiter, struct alloc, waiter));
 }
 
 static void alloc_wait_expired(struct waiter *waiter)
@@ -450,6 +544,7 @@ int op_alloc(struct op *op, const struct alloc_spec *spec, struct opened *result
     alloc->result = result;
     alloc->name = name;
     alloc->choice = choice;
+    alloc->uid = session->record->uid;
     alloc->job.job.op = op;
     alloc->job.job.done = alloc_committed;
     alloc->job.job.uid = session->record->uid;

@@ -20,9 +20,82 @@
 
 /* ---- release ----------------------------------------------------------------------------------------------------- */
 
+/*
+ * What a session holds it gives up at once, and all of it in one change with the reply. What follows takes longer: of
+ * each buffer that nobody holds any more the kernel is asked who has it, and its memory is given back. That is done in
+ * slices, before the reply is sent. If the broker dies meanwhile, the next one finds buffers that nothing keeps.
+ */
+struct release {
+    struct op_state state;
+    struct broker *broker;
+    uid_t uid; /* whose request it is */
+    uint32_t at;
+    struct ids left; /* buffers that the session held and does not any more */
+};
+
+/* So few are looked at in the turn of the request itself. */
+#define RELEASE_AT_ONCE 2
+
+static void release_settle_one(struct broker *broker, uint64_t id)
+{
+    struct buffer *buffer = buffers_find(&broker->buffers, id);
+
+    if (buffer)
+        lifecycle_claim_gone(broker, buffer);
+}
+
+static void release_turn(struct op_state *state)
+{
+    struct release *release = container_of(state, struct release, state);
+    uint64_t begin = slice_begin();
+
+    do {
+        release_settle_one(release->broker, release->left.id[release->at++]);
+        broker_commit(release->broker);
+    } while (release->at < release->left.n && !slice_is_over(begin));
+    if (release->at < release->left.n) {
+        pending_call_in_turn(state, release->uid, release_turn);
+        return;
+    }
+    pending_end(state, 0);
+    free(release);
+}
+
+static int release_settle(struct op *op, const struct session *session, const struct ids *left)
+{
+    struct release *release = left->n > RELEASE_AT_ONCE && !op->unasked ? malloc(sizeof(*release)) : NULL;
+
+    if (!release) { /* also without memory all of them are looked at now */
+        for (uint32_t i = 0; i < left->n; i++)
+            release_settle_one(op->broker, left->id[i]);
+        return 0;
+    }
+    *release = (struct release){.broker = op->broker, .uid = session->record->uid, .left = *left};
+    pending_begin(&op->broker->pending, &release->state, op, NULL);
+    pending_call_in_turn(&release->state, release->uid, release_turn);
+    return OP_SETTLING;
+}
+
+static int release_one(struct broker *broker, struct session *session, uint64_t id, struct ids *left,
+                       struct problem *problem)
+{
+    struct hold *hold;
+    int r = find_hold(broker, session, id, 0, &hold, problem);
+
+    /* whether it held the buffer once, or never, it has no claim now */
+    if (r)
+        return r == STATUS_NO_RIGHT ? STATUS_STALE : r;
+    if (hold->record->refs == 1)
+        caches_hold_ends(broker, hold);
+    if (!hold_release(hold))
+        left->id[left->n++] = id;
+    return 0;
+}
+
 int op_release(struct op *op, const struct ids *buffers, struct statuses *result)
 {
     struct session *session;
+    struct ids left = {.n = 0};
     int r = op_session(op, &session);
 
     if (r)
@@ -30,35 +103,22 @@ int op_release(struct op *op, const struct ids *buffers, struct statuses *result
     result->n = buffers->n;
     for (uint32_t i = 0; i < buffers->n; i++) {
         struct problem problem = PROBLEM_NULL;
-        struct hold *hold;
 
-        r = find_hold(op->broker, session, buffers->id[i], 0, &hold, &problem);
-        /* whether it held the buffer once, or never, it has no claim now */
-        if (r == STATUS_NO_RIGHT)
-            r = STATUS_STALE;
-        result->status[i] = r;
-        if (r) {
+        result->status[i] = release_one(op->broker, session, buffers->id[i], &left, &problem);
+        if (result->status[i])
             item_failed(&op->problem, &problem, i);
-        } else {
-            struct buffer *buffer = hold->buffer;
-
-            if (hold->record->refs == 1)
-                caches_hold_ends(op->broker, hold);
-            if (!hold_release(hold))
-                lifecycle_claim_gone(op->broker, buffer);
-        }
     }
-    return 0;
+    return release_settle(op, session, &left);
 }
 
 /* ---- shareable handles ------------------------------------------------------------------------------------------- */
 
-static int export_one(struct broker *broker, struct buffer *buffer, bool writable, struct problem *problem)
+static int export_one(struct broker *broker, const struct hold *hold, bool writable, struct problem *problem)
 {
-    if (writable && buffer_is_sealed(buffer))
+    if (writable && buffer_is_sealed(hold->buffer))
         return refuse(problem, STATUS_PUBLISHED, "buffer %llu is published: nobody may write it; ask for READ",
-                      (unsigned long long)buffer->record->head.id);
-    return buffer_export(broker, buffer, writable, problem);
+                      (unsigned long long)hold->buffer->record->head.id);
+    return hold_export(broker, hold, writable, problem);
 }
 
 int op_export(struct op *op, const struct export_args *args, struct statuses *result)
@@ -76,7 +136,7 @@ int op_export(struct op *op, const struct export_args *args, struct statuses *re
 
         r = find_hold(op->broker, session, args->buffers.id[i], rights, &hold, &problem);
         if (!r)
-            r = export_one(op->broker, hold->buffer, rights & RIGHT_WRITE, &problem);
+            r = export_one(op->broker, hold, rights & RIGHT_WRITE, &problem);
         if (r)
             item_failed(&op->problem, &problem, i);
         result->status[i] = r;
@@ -84,24 +144,18 @@ int op_export(struct op *op, const struct export_args *args, struct statuses *re
     return 0;
 }
 
-/* Finds the buffer of a descriptor. Only what the kernel says counts: the inode, proven by the watch. */
-static int import_identify(struct broker *broker, const struct fdset *fds, uint32_t i, struct buffer **ret,
-                           bool *ret_writable, struct problem *problem)
+/*
+ * Finds the buffer of a descriptor. Only what the kernel says counts, as a door has seen it a moment ago: of the files
+ * of this broker's user no other has this inode, which is new for each buffer.
+ */
+static int import_identify(struct broker *broker, const struct handle_shown *shown, struct buffer **ret,
+                           struct problem *problem)
 {
-    struct handle_identity identity;
-    struct buffer *buffer;
-    int fd = fdset_get(fds, i), type;
-    socklen_t size = sizeof(type);
+    const struct handle_identity *identity = &shown->identity;
+    struct buffer *buffer = buffers_by_inode(&broker->buffers, identity->dev, identity->ino);
 
-    /* only the socket layer is asked, so this waits for nobody, whatever was sent */
-    if (!sys->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size))
-        return refuse(problem, STATUS_FD_FOREIGN, "a socket is no buffer; send the descriptor of one");
-    if (!handle_is_candidate(fd, broker->options.uid, &identity, ret_writable))
-        return refuse(problem, STATUS_FD_FOREIGN,
-                      "the descriptor is of no memory file of this broker's user (%u); send what EXPORT gave",
-                      (unsigned)broker->options.uid);
-    buffer = buffers_by_inode(&broker->buffers, identity.dev, identity.ino);
-    if (!buffer || buffer->record->watch < 0 || !watch_is(&broker->watch, fd, buffer->record->watch))
+    /* one that is not watched has never left the broker */
+    if (!buffer || buffer->record->watch < 0 || identity->size != buffer->record->bytes)
         return refuse(problem, STATUS_FD_FOREIGN,
                       "the descriptor is of a memory file that is no buffer of this broker; of another broker's?");
     if (buffer->record->state == BUFFER_ENDING)
@@ -111,28 +165,27 @@ static int import_identify(struct broker *broker, const struct fdset *fds, uint3
     return 0;
 }
 
-int op_import(struct op *op, const struct fdset *fds, struct opened *result)
+int op_import(struct op *op, const struct handle_shown *shown, uint32_t n, struct opened *result)
 {
     struct session *session;
     int r = op_session(op, &session);
 
     if (r)
         return r;
-    result->n = fdset_count(fds);
+    result->n = n;
     result->with_fds = false;
     fdset_init(&result->fds);
     for (uint32_t i = 0; i < result->n; i++) {
         struct problem problem = PROBLEM_NULL;
         struct buffer *buffer = NULL;
         struct hold *hold;
-        bool writable = false;
 
-        r = import_identify(op->broker, fds, i, &buffer, &writable, &problem);
+        r = import_identify(op->broker, &shown[i], &buffer, &problem);
         if (!r)
             r = lifecycle_may_revive(op->broker, buffer, &problem);
         if (!r)
             r = claim_hold(op->broker, session, buffer,
-                           RIGHT_READ | RIGHT_SHARE | (writable ? (uint32_t)RIGHT_WRITE : 0), &hold, &problem);
+                           RIGHT_READ | RIGHT_SHARE | (shown[i].writable ? (uint32_t)RIGHT_WRITE : 0), &hold, &problem);
         if (r) {
             item_failed(&op->problem, &problem, i);
             result->items[i] = (struct opened_item){.status = r};

@@ -3,11 +3,14 @@
  * Descriptors are opened here, when a reply leaves (export.h). Nothing changes but the table of descriptors: what a
  * buffer's first descriptor needs, its watch and its flag, is recorded since the operation.
  */
+#include <string.h>
+
 #include "broker/lookup.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "mem/handle.h"
 #include "proto/status.h"
+#include "work/turn.h"
 
 static int fds_open_buffer(struct broker *broker, struct session *session, const struct fd_item *item, int *ret_fd,
                            struct problem *problem)
@@ -48,13 +51,19 @@ int op_open_fds(struct op *op, const struct fd_list *list, struct fdset *opened,
 {
     struct session *session = NULL;
     int ended = op_session(op, &session);
+    const uint32_t open = fdset_count(fds);
+    uint64_t begin = slice_begin();
 
     result->n = list->n;
-    for (uint32_t i = 0; i < list->n; i++) {
+    memset(result->status, 0, open * sizeof(result->status[0]));
+    for (uint32_t i = open; i < list->n; i++) {
         struct problem problem = PROBLEM_NULL;
         int fd = opened && !ended ? fdset_steal(opened, i) : -1;
         int r = ended;
 
+        /* the next call knows of those that are open, and not of any that could not be */
+        if (fd < 0 && i > open && fdset_count(fds) == i && slice_is_over(begin))
+            return OP_PENDING;
         if (!r && fd < 0)
             r = list->release_log ? fds_open_log(session, &fd, &problem)
                                   : fds_open_buffer(op->broker, session, &list->items[i], &fd, &problem);

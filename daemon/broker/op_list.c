@@ -14,11 +14,20 @@
 #include "base/align.h"
 #include "base/clock.h"
 #include "broker/lookup.h"
+#include "broker/report.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "mem/pool.h"
+#include "proto/methods.h"
+#include "proto/status.h"
 
 static_assert(TOPOLOGY_NODES_MAX <= MEMORYD_NODES_MAX, "a node's distances fit into a row");
+
+/* Records that one call looks at: of those that the caller may not see, a page has none. */
+#define LIST_LOOKS 64
+
+/* How old what LIST_POOLS tells of huge pages may be: to ask the kernel takes as long as many rows. */
+#define LIST_POOLS_AGE_NS (10 * NSEC_PER_MSEC)
 
 struct walk {
     struct broker *broker;
@@ -114,7 +123,8 @@ static enum walk_step list_pool(struct walk *walk, union list_row *row)
         .placement = pool->placement,
         .part_size = pool->part_size,
         .n_weights = pool->n_weights,
-        .lazy = pool->lazy,
+        .lazy = pool->committer == COMMITTER_NONE,
+        .client_charged = pool->committer != COMMITTER_BROKER,
         .declared = pool->declared,
         .capacity = pool_capacity(pool),
         .used = tally_used(&pool->bytes),
@@ -148,18 +158,28 @@ static bool may_see_sharing(const struct broker *broker, const struct session *s
            buffer->record->charged_uid == session->record->uid || (hold && hold->record->rights & RIGHT_MANAGE);
 }
 
-static void fill_holders(const struct session *session, const struct buffer *buffer, bool all, struct buffer_info *info)
+static void fill_holder(const struct hold *hold, struct buffer_info *info)
 {
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
-        if (info->n_holders == MEMORYD_HOLDERS_MAX)
-            break;
-        if (!all && hold->session->record->uid != session->record->uid)
-            continue;
-        info->holders[info->n_holders] = hold->record->session;
-        info->holder_rights[info->n_holders] = hold->record->rights;
-        info->holder_cached[info->n_holders] = caches_have(hold);
-        info->holder_claims[info->n_holders++] = hold->record->kind;
-    }
+    info->holders[info->n_holders] = hold->record->session;
+    info->holder_rights[info->n_holders] = hold->record->rights;
+    info->holder_cached[info->n_holders] = caches_have(hold);
+    info->holder_claims[info->n_holders++] = hold->record->kind;
+}
+
+static void fill_all_holders(const struct buffer *buffer, struct buffer_info *info)
+{
+    struct hold *hold = NULL;
+
+    while (info->n_holders < MEMORYD_HOLDERS_MAX && (hold = buffer_next_hold(buffer, hold)))
+        fill_holder(hold, info);
+}
+
+static void fill_holders_of(uid_t uid, const struct buffer *buffer, struct buffer_info *info)
+{
+    struct hold *hold = NULL;
+
+    while (info->n_holders < MEMORYD_HOLDERS_MAX && (hold = buffer_next_hold_of(buffer, uid, hold)))
+        fill_holder(hold, info);
 }
 
 /* The first that the session may know: it is of its user, or grants it something. */
@@ -215,7 +235,10 @@ static void fill_info(struct broker *broker, const struct session *session, cons
         info->nodes[i] = plan.nodes.node[i];
         info->node_bytes[i] = plan.nodes.bytes[i];
     }
-    fill_holders(session, buffer, may_see_sharing(broker, session, buffer), info);
+    if (may_see_sharing(broker, session, buffer))
+        fill_all_holders(buffer, info);
+    else
+        fill_holders_of(session->record->uid, buffer, info);
     fill_name(broker, session, buffer, info);
 }
 
@@ -356,6 +379,129 @@ static enum walk_step list_token(struct walk *walk, union list_row *row)
     return WALK_ROW;
 }
 
+/* ---- the history, and limits ------------------------------------------------------------------------------------- */
+
+static const char *method_name(uint32_t method)
+{
+    switch ((enum method)method) {
+#define X(id, NAME, name, request, reply, session, fds_in, fds_out, cost, repeat, grants) \
+    case METHOD_##NAME:                                                                   \
+        return #name;
+        MEMORYD_METHODS(X)
+#undef X
+#define X(id, NAME, name, message) case METHOD_EVENT_##NAME:
+        MEMORYD_EVENTS(X)
+#undef X
+        break;
+    }
+    return "";
+}
+
+static enum walk_step list_history_entry(struct walk *walk, union list_row *row)
+{
+    const struct history_record *record = history_next(walk->broker->history, &walk->cursor, &walk->budget);
+    struct history_entry_info *info = &row->history_entry;
+
+    if (!record)
+        return WALK_ENDED;
+    if (!may_see(walk, record->uid) && record->kind != HISTORY_STARTED)
+        return WALK_SKIPPED;
+    *info = (struct history_entry_info){
+        .serial = record->serial,
+        .kind = record->kind,
+        .at_ms = record->last_ms,
+        .first_ms = record->first_ms,
+        .count = record->count,
+        .uid = record->uid,
+        .pid = (pid_t)record->pid,
+        .session = record->session,
+        .wanted = record->wanted,
+        .used = record->used,
+        .limit = record->limit,
+        .mine = record->mine,
+        .most_uid = (uid_t)-1,
+        .waited_ms = record->waited_ms,
+        .end = record->end,
+        .exit_status = record->kind == HISTORY_ENDED ? record->status : 0,
+        .began_ms = record->began_ms,
+        .bytes = record->bytes,
+        .holds = record->holds,
+        .buffer = record->buffer,
+    };
+    if (may_see(walk, record->most_uid)) {
+        info->most_uid = record->most_uid;
+        info->most = record->most;
+    }
+    (void)snprintf(info->method, sizeof(info->method), "%s", method_name(record->method));
+    if (record->kind == HISTORY_REFUSED)
+        (void)snprintf(info->status, sizeof(info->status), "%s", status_name(record->status));
+    memcpy(info->program, record->program, sizeof(record->program));
+    memcpy(info->sentence, record->sentence, sizeof(record->sentence));
+    memcpy(info->resource, record->resource, sizeof(record->resource));
+    memcpy(info->pool, record->pool, sizeof(record->pool));
+    return WALK_ROW;
+}
+
+static void fill_pool_limit(const struct account *account, struct pool *pool, struct limit_info *info)
+{
+    info->limit = pool_capacity(pool);
+    info->used = pool_used_by(pool, account);
+    info->available = pool_available_soon(pool, account);
+    memcpy(info->resource, "bytes", sizeof("bytes"));
+    memcpy(info->pool, pool->name, sizeof(pool->name));
+}
+
+static void fill_limit(const struct account *account, enum account_slot slot, struct limit_info *info)
+{
+    info->limit = account_limit(account, slot);
+    info->used = account_used(account, slot);
+    info->available = account_left(account, slot);
+    info->session_limit = account_session_limit(account, slot);
+    (void)snprintf(info->resource, sizeof(info->resource), "%s", account_slot_key(slot));
+    (void)account_limit_key(account, slot, info->key);
+}
+
+/* What the connections of a user have is counted elsewhere. */
+static bool is_counted_by_connections(enum account_slot slot)
+{
+    return slot == ACCOUNT_QUEUED_BYTES || slot == ACCOUNT_FDS_IN_FLIGHT;
+}
+
+/* The walk is over users, and in each over the limits and then the pools. */
+#define LIMITS_SHIFT 16
+
+static enum walk_step list_limit(struct walk *walk, union list_row *row)
+{
+    struct pools *pools = walk->broker->options.pools;
+    uint64_t uid = walk->cursor >> LIMITS_SHIFT, index = walk->cursor & ((1 << LIMITS_SHIFT) - 1);
+    uid_t from = walk->all ? (uid_t)uid : walk->session->record->uid;
+    const struct account *account = uid <= UINT32_MAX ? account_next(&walk->broker->accounts, from) : NULL;
+
+    if (account && account->uid != uid)
+        index = 0;
+    if (!account || (!walk->all && (account->uid != from || uid > from))) {
+        walk->cursor = 0;
+        return WALK_ENDED;
+    }
+    if (index >= ACCOUNT_SLOTS + pools_count(pools)) {
+        walk->cursor = ((uint64_t)account->uid + 1) << LIMITS_SHIFT;
+        return WALK_SKIPPED;
+    }
+    walk->cursor = ((uint64_t)account->uid << LIMITS_SHIFT) + index + 1;
+    row->limit = (struct limit_info){
+        .uid = account->uid,
+        .session_limit = ACCOUNT_NO_LIMIT,
+        .share = account_share(account),
+    };
+    if (index >= ACCOUNT_SLOTS)
+        fill_pool_limit(account, pools_get(pools, (uint32_t)(index - ACCOUNT_SLOTS)), &row->limit);
+    else if (is_counted_by_connections((enum account_slot)index))
+        return WALK_SKIPPED;
+    else
+        fill_limit(account, (enum account_slot)index, &row->limit);
+    return WALK_ROW;
+}
+
 /* ---- running them ------------------------------------------------------------------------------------------------ */
 
 int op_list(struct op *op, enum list_kind kind, const struct list_args *args, uint64_t *ret_next,
@@ -366,7 +512,7 @@ int op_list(struct op *op, enum list_kind kind, const struct list_args *args, ui
         MEMORYD_LISTINGS(X)
 #undef X
     };
-    struct walk walk = {.broker = op->broker, .buffer = args->buffer, .budget = SLICE};
+    struct walk walk = {.broker = op->broker, .buffer = args->buffer, .budget = LIST_LOOKS};
     enum walk_step step;
     union list_row row;
     int r;
@@ -377,7 +523,7 @@ int op_list(struct op *op, enum list_kind kind, const struct list_args *args, ui
     walk.all = is_admin(op->broker, walk.session);
     walk.cursor = args->cursor ? args->cursor - 1 : 0;
     if (kind == LIST_POOLS)
-        pools_refresh(op->broker->options.pools);
+        pools_refresh(op->broker->options.pools, LIST_POOLS_AGE_NS);
     do {
         uint64_t before = walk.cursor;
 

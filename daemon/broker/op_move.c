@@ -84,7 +84,8 @@ static int may_move(struct op *op, const struct buffer *buffer)
                       "buffer %llu is of a lazy pool: its pages are where they are touched; copy it", id);
     if (is_moving(op->broker, buffer))
         return refuse(&op->problem, STATUS_BUSY, "buffer %llu is being moved already; wait for that", id);
-    return 0;
+    /* the way there would allocate what is missing, for the broker's own group to pay */
+    return buffer_check_committed(buffer, &op->problem);
 }
 
 /* ---- the steps: 0, and move->step is the next; OP_PENDING; or the status to end with ----------------------------- */

@@ -93,7 +93,7 @@ static int find_by_id(struct op *op, const struct session *session, uint64_t id,
 /* A hold that keeps this session out. Those of sessions that have ended keep nobody out. */
 static const struct hold *in_the_way(const struct session *session, const struct buffer *buffer, enum hold_kind kind)
 {
-    list_for_each_entry(hold, &buffer->holds, struct hold, in_buffer) {
+    for (struct hold *hold = NULL; (hold = buffer_next_hold(buffer, hold));) {
         if (hold->record->kind == HOLD_PLAIN || hold->session == session || client_of(hold->session)->ended)
             continue;
         if (kind == HOLD_EXCLUSIVE || hold->record->kind == HOLD_EXCLUSIVE)

@@ -144,22 +144,17 @@ static int session_refuse_overflow_uid(struct op *op, uid_t uid)
 /* Sessions of each administrator beyond the limit, so that they get in to mend something. */
 #define KEPT_SESSIONS 16
 
-int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result)
+static int session_open(struct op *op, const struct hello_args *args, struct hello_result *result)
 {
     struct broker *broker = op->broker;
     struct session *session;
     struct client *client;
     bool kept = args->administrator && is_admin_uid(broker, args->peer->uid);
+    const char *crowded = kept ? NULL : broker->host.crowded(broker->host.userdata, args->connection);
     int r;
 
-    if (op->session)
-        return refuse(&op->problem, STATUS_PROTOCOL, "this connection has a session already; HELLO comes once");
-    if (args->resume)
-        return session_resume(op, args, result);
-    if (broker->options.refuse_overflow_uid && peer_is_overflow_uid(args->peer->uid))
-        return session_refuse_overflow_uid(op, args->peer->uid);
-    if (args->crowded && !kept)
-        return refuse(&op->problem, STATUS_LIMIT, "%s", args->crowded);
+    if (crowded)
+        return refuse(&op->problem, STATUS_LIMIT, "%s", crowded);
     client = client_new();
     if (!client)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory for one more session");
@@ -183,6 +178,78 @@ int op_hello(struct op *op, const struct hello_args *args, struct hello_result *
     return args->release_log ? give_release_log(broker, session, result) : 0;
 }
 
+/*
+ * Nobody is refused for those who have left. The ends of connections, processes and sessions take turns with what
+ * others ask for, so a session that finds no room waits for those that have not had theirs yet; not for long, since
+ * somebody may leave all the time.
+ */
+struct hello {
+    struct op_state state;
+    const struct hello_args *args;
+    struct hello_result *result;
+    uint64_t deadline;
+};
+
+#define HELLO_WAIT_MS  3000
+#define HELLO_RETRY_MS 1
+
+static bool hello_may_wait(const struct broker *broker, int status)
+{
+    return status == STATUS_LIMIT && (!list_is_empty(&broker->ending) || broker->host.is_left(broker->host.userdata));
+}
+
+static void hello_again(struct op_state *state)
+{
+    struct hello *hello = container_of(state, struct hello, state);
+    struct op *op = state->op;
+    int r = state->cancel_status; /* then its connection is gone, and its arguments with it */
+
+    if (!r) {
+        op->problem = (struct problem)PROBLEM_NULL;
+        r = session_open(op, hello->args, hello->result);
+    }
+    if (hello_may_wait(op->broker, r) && !deadline_passed(hello->deadline, clock_now_ns())) {
+        pending_call_at(state, deadline_after_ms(HELLO_RETRY_MS), hello_again);
+        return;
+    }
+    pending_end(state, r);
+    free(hello);
+}
+
+static void hello_cancel(struct op_state *state)
+{
+    pending_call_at(state, 0, hello_again);
+}
+
+static int hello_wait(struct op *op, const struct hello_args *args, struct hello_result *result)
+{
+    struct hello *hello = calloc(1, sizeof(*hello));
+
+    if (!hello)
+        return STATUS_LIMIT;
+    hello->args = args;
+    hello->result = result;
+    hello->deadline = deadline_after_ms(HELLO_WAIT_MS);
+    pending_begin(&op->broker->pending, &hello->state, op, hello_cancel);
+    pending_call_at(&hello->state, deadline_after_ms(HELLO_RETRY_MS), hello_again);
+    return OP_PENDING;
+}
+
+int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result)
+{
+    struct broker *broker = op->broker;
+    int r;
+
+    if (op->session)
+        return refuse(&op->problem, STATUS_PROTOCOL, "this connection has a session already; HELLO comes once");
+    if (args->resume)
+        return session_resume(op, args, result);
+    if (broker->options.refuse_overflow_uid && peer_is_overflow_uid(args->peer->uid))
+        return session_refuse_overflow_uid(op, args->peer->uid);
+    r = session_open(op, args, result);
+    return hello_may_wait(broker, r) ? hello_wait(op, args, result) : r;
+}
+
 int op_goodbye(struct op *op)
 {
     struct session *session;
@@ -190,7 +257,7 @@ int op_goodbye(struct op *op)
 
     if (r)
         return r;
-    session_end(op->broker, session);
+    session_end(op->broker, session, HISTORY_END_GOODBYE);
     return 0;
 }
 
@@ -230,7 +297,7 @@ int session_restore(struct broker *broker, struct session *session)
         return 0;
     }
     if (session->peer.pidfd < 0) {
-        session_end(broker, session);
+        session_end(broker, session, HISTORY_END_DIED);
         return 0;
     }
     r = broker->host.watch_process(broker->host.userdata, client->id, record->uid, session->peer.pidfd);

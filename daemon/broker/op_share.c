@@ -25,7 +25,7 @@ static int check_terms(struct op *op, const struct share_args *args)
 }
 
 /* "Only this process" is the one that has the pid now. */
-static int start_time_of(struct op *op, pid_t pid, uint64_t *ret)
+static int identity_of(struct op *op, pid_t pid, uint64_t *ret)
 {
     _cleanup_(peer_deinit) struct peer peer = PEER_NULL;
     int r = peer_init_pid(&peer, pid);
@@ -36,7 +36,7 @@ static int start_time_of(struct op *op, pid_t pid, uint64_t *ret)
     if (r)
         return refuse(&op->problem, STATUS_INVALID_ARGUMENT, "there is no process %d that the broker can see",
                       (int)pid);
-    *ret = peer.start_time;
+    *ret = peer.identity;
     return 0;
 }
 
@@ -80,7 +80,7 @@ int op_share(struct op *op, const struct share_args *args, struct share_result *
         .pid = args->pid,
     };
     if (args->flags & TOKEN_ONLY_PID) {
-        r = start_time_of(op, args->pid, &new.start_time);
+        r = identity_of(op, args->pid, &new.identity);
         if (r)
             return r;
     }
@@ -185,6 +185,7 @@ struct revocation {
     struct op_state state;
     struct broker *broker;
     uint64_t buffer;
+    uid_t uid;         /* whose request it is */
     uint64_t end;      /* the first serial that is not one of them */
     uint32_t *revoked; /* the result, which is the caller's */
 };
@@ -216,17 +217,18 @@ static void revoke_turn(struct op_state *state)
     struct revocation *revocation = container_of(state, struct revocation, state);
 
     if (!state->cancel_status && revoke_some(revocation)) {
-        pending_call_at(state, 0, revoke_turn);
+        pending_call_in_turn(state, revocation->uid, revoke_turn);
         return;
     }
     pending_end(state, state->cancel_status);
     free(revocation);
 }
 
-static int revoke_all(struct op *op, uint64_t buffer, uint32_t *revoked)
+static int revoke_all(struct op *op, const struct session *session, uint64_t buffer, uint32_t *revoked)
 {
     struct revocation all = {
         .broker = op->broker,
+        .uid = session->record->uid,
         .buffer = buffer,
         .end = ledger_header(op->broker->ledger)->next_id,
         .revoked = revoked,
@@ -241,7 +243,7 @@ static int revoke_all(struct op *op, uint64_t buffer, uint32_t *revoked)
         return refuse(&op->problem, STATUS_NO_MEMORY, "the broker has no memory to revoke all of so many; ask again");
     *revocation = all;
     pending_begin(&op->broker->pending, &revocation->state, op, NULL);
-    pending_call_at(&revocation->state, 0, revoke_turn);
+    pending_call_in_turn(&revocation->state, all.uid, revoke_turn);
     return OP_PENDING;
 }
 
@@ -277,5 +279,5 @@ int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked)
         if (r)
             return r;
     }
-    return revoke_all(op, args->buffer, revoked);
+    return revoke_all(op, session, args->buffer, revoked);
 }

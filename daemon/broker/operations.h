@@ -12,6 +12,8 @@
  *     > 0          refused: a status of proto/status.h, and a sentence in op->problem; the result is untouched
  *     OP_PENDING   the work goes on elsewhere (a worker, or a queue for room); op->done is called once, later,
  *                  from the loop, with 0 or a status; never from inside the operation itself
+ *     OP_SETTLING  as OP_PENDING, but it is done, and the result filled in: its reply is recorded now, with the same
+ *                  change, and sent at op->done(), when what follows from it is done, too
  *     < 0          a negative errno that is fatal for the broker
  * The client may vanish meanwhile: a pending op still ends by its done(), and before that gives back what it has
  * acquired for a session that has ended. A pending op that is cancelled by op_cancel() ends soon, with TIMED_OUT.
@@ -33,6 +35,7 @@
 
 #include "base/problem.h"
 #include "base/range.h"
+#include "mem/handle.h"
 #include "mem/pool.h"
 #include "proto/fdset.h"
 #include "proto/limits.h"
@@ -43,13 +46,14 @@ struct broker;
 struct buffer_info;
 struct peer; /* sys/peer.h: the client as the kernel identifies it; owns the pidfd */
 
-enum { OP_PENDING = 0x10000 };
+enum { OP_PENDING = 0x10000, OP_SETTLING = 0x20000 };
 
 struct op {
     struct broker *broker;
     uint64_t session;  /* 0 before HELLO; set by op_hello */
     uint64_t sequence; /* if its reply is to be kept, else 0 */
     bool replay;       /* a broker died over it, and may have done some of it or all */
+    bool unasked;      /* nobody waits for its reply: it was found in a release log, and others come behind it */
     struct problem problem;
     void (*done)(struct op *op, int status);
     struct op_state *state; /* the broker's own, while pending */
@@ -57,6 +61,24 @@ struct op {
 
 /* The client does not want the answer any more. */
 void op_cancel(struct op *op);
+
+/* ---- the history ------------------------------------------------------------------------------------------------- */
+
+/* Of a request, or of items of a batch. */
+struct op_refusal {
+    uint64_t session; /* 0 before HELLO */
+    uid_t uid;
+    pid_t pid;
+    uint16_t method;
+    uint32_t status;
+    const char *sentence; /* printable */
+    const struct shortage *shortage;
+};
+
+/* Enters it into the history. */
+void op_refused(struct broker *broker, const struct op_refusal *refusal);
+/* Likewise, that a request was done that others will want to know of; `buffer` is what it was about, or 0. */
+void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t buffer);
 
 /* ---- exactly once ------------------------------------------------------------------------------------------------ */
 
@@ -114,7 +136,6 @@ struct hello_args {
     char program[64];
     bool release_log;    /* it wants one */
     bool administrator;  /* it may have one of the sessions that are kept for administrators */
-    const char *crowded; /* why there is no room for other sessions, or NULL */
     unsigned n_occupied; /* addresses that the process of a new session has of other brokers */
     uint32_t occupied_by[MEMORYD_OCCUPIED_MAX];
     struct range occupied[MEMORYD_OCCUPIED_MAX];
@@ -197,10 +218,12 @@ struct export_args {
 int op_release(struct op *op, const struct ids *buffers, struct statuses *result);
 /* May descriptors of these leave? Each whose status is 0 is ready for op_open_fds(). */
 int op_export(struct op *op, const struct export_args *args, struct statuses *result);
-int op_import(struct op *op, const struct fdset *fds, struct opened *result);
 
-/* `fds` has one descriptor, which stays the caller's. */
-int op_adopt(struct op *op, const struct fdset *fds, struct opened *result);
+/* By n descriptors that a door has seen. */
+int op_import(struct op *op, const struct handle_shown *shown, uint32_t n, struct opened *result);
+
+/* The descriptor stays the caller's. */
+int op_adopt(struct op *op, int fd, struct opened *result);
 
 /* The descriptors that go with one reply. */
 struct fd_item {
@@ -212,6 +235,7 @@ struct fd_list {
     uint64_t session;
     uint32_t n;
     bool release_log; /* the session's own, and nothing else: n is 1 */
+    bool door;        /* a socket to it, likewise; the broker does not open it */
     struct fd_item items[MEMORYD_BATCH_MAX];
 };
 
@@ -219,7 +243,7 @@ static inline void fd_list_init(struct fd_list *list, uint64_t session)
 {
     list->session = session;
     list->n = 0;
-    list->release_log = false;
+    list->release_log = list->door = false;
 }
 
 static inline void fd_list_add(struct fd_list *list, uint64_t buffer, uint32_t rights)
@@ -228,12 +252,13 @@ static inline void fd_list_add(struct fd_list *list, uint64_t buffer, uint32_t r
 }
 
 /*
- * Opens them: a descriptor in `fds`, which is empty, for each whose status is 0 then. The others have gone since the
- * operation that promised them: a buffer was released or destroyed, or its session has ended. What was published
- * meanwhile is opened for reading. `opened` is NULL, or has the first of them already, which are taken.
+ * Opens them: a descriptor in `fds`, which is empty at first, for each whose status is 0 then. The others have gone
+ * since the operation that promised them: a buffer was released or destroyed, or its session has ended. What was
+ * published meanwhile is opened for reading. `opened` is NULL, or has the first of them already, which are taken.
  *
  * Nothing that is recorded changes, so that the caller need not commit anything, and may be anywhere: in another
- * operation, too. 0; or NO_DESCRIPTORS, NO_MEMORY or NOT_SUPPORTED: the kernel did not open one that the session still
+ * operation, too. 0; or OP_PENDING: a slice of them is open, and the same call goes on with the others; or
+ * NO_DESCRIPTORS, NO_MEMORY or NOT_SUPPORTED: the kernel did not open one that the session still
  * has; none is open then, and all may be later.
  */
 int op_open_fds(struct op *op, const struct fd_list *list, struct fdset *opened, struct statuses *result,

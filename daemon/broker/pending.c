@@ -10,10 +10,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "broker/broker.h"
 #include "broker/dedup.h"
 
 /* waiters served in one turn of the loop */
-#define SERVE_MAX 16
+#define SERVE_MAX 2
 
 static int compare_sessions(const struct op_state *a, const struct op_state *b)
 {
@@ -24,14 +25,21 @@ static int compare_sessions(const struct op_state *a, const struct op_state *b)
 
 TREE_GENERATE(op_state_tree, op_state, link, compare_sessions)
 
-void pending_init(struct pending *pending, struct timers *timers)
+void pending_init(struct pending *pending, struct timers *timers, const struct broker_host *host)
 {
-    *pending = (struct pending){.tree = RB_INITIALIZER(&pending->tree), .timers = timers};
+    *pending = (struct pending){.tree = RB_INITIALIZER(&pending->tree), .timers = timers, .host = host};
 }
 
-static void op_state_turn(struct timer *timer)
+static void op_state_due(struct timer *timer)
 {
     struct op_state *state = container_of(timer, struct op_state, timer);
+
+    state->later(state);
+}
+
+static void op_state_turn(struct user_task *turn)
+{
+    struct op_state *state = container_of(turn, struct op_state, turn);
 
     state->later(state);
 }
@@ -44,7 +52,8 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
     state->session = op->session;
     state->cancel = cancel;
     state->pending = pending;
-    state->timer = (struct timer)TIMER_INIT(op_state_turn);
+    state->timer = (struct timer)TIMER_INIT(op_state_due);
+    state->turn = (struct user_task){.run = op_state_turn};
     RB_INSERT(op_state_tree, &pending->tree, state);
     op->state = state;
     dedup_pending(op);
@@ -56,12 +65,22 @@ void pending_call_at(struct op_state *state, uint64_t at, void (*later)(struct o
     timer_arm(state->pending->timers, &state->timer, at);
 }
 
+void pending_call_in_turn(struct op_state *state, uid_t uid, void (*later)(struct op_state *state))
+{
+    const struct broker_host *host = state->pending->host;
+
+    state->later = later;
+    host->take_turn(host->userdata, &state->turn, uid);
+}
+
 void pending_end(struct op_state *state, int status)
 {
     struct op *op = state->op;
 
     assert(op->state == state);
     timer_disarm(state->pending->timers, &state->timer);
+    if (state->turn.user)
+        state->pending->host->give_up_turn(state->pending->host->userdata, &state->turn);
     RB_REMOVE(op_state_tree, &state->pending->tree, state);
     op->state = NULL;
     state->op = NULL;

@@ -24,6 +24,9 @@
 #include "base/tree.h"
 #include "broker/operations.h"
 #include "broker/timers.h"
+#include "work/turn.h"
+
+struct broker_host;
 
 struct op_state {
     RB_ENTRY(op_state) link; /* in the tree of all that are in progress */
@@ -33,7 +36,8 @@ struct op_state {
     int cancel_status;                      /* not 0: it was cancelled, and ends with this */
     void (*cancel)(struct op_state *state); /* called then; NULL: it looks at cancel_status now and then */
     struct timer timer;
-    void (*later)(struct op_state *state); /* what the timer is for */
+    struct user_task turn;
+    void (*later)(struct op_state *state); /* what the timer or the turn is for */
 };
 
 RB_HEAD(op_state_tree, op_state);
@@ -41,9 +45,10 @@ RB_HEAD(op_state_tree, op_state);
 struct pending {
     struct op_state_tree tree; /* by session */
     struct timers *timers;
+    const struct broker_host *host;
 };
 
-void pending_init(struct pending *pending, struct timers *timers);
+void pending_init(struct pending *pending, struct timers *timers, const struct broker_host *host);
 
 static inline bool pending_is_empty(const struct pending *pending)
 {
@@ -54,6 +59,8 @@ void pending_begin(struct pending *pending, struct op_state *state, struct op *o
                    void (*cancel)(struct op_state *state));
 /* Calls `later` at this time, from the loop, unless the operation has ended by then. */
 void pending_call_at(struct op_state *state, uint64_t at, void (*later)(struct op_state *state));
+/* Likewise in the next turn of this user, for an operation that is done in slices (work/turn.h). */
+void pending_call_in_turn(struct op_state *state, uid_t uid, void (*later)(struct op_state *state));
 /* Takes it out of the tree and calls op->done(). Its owner may free the state there or afterwards. */
 void pending_end(struct op_state *state, int status);
 

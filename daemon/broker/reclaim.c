@@ -37,7 +37,8 @@ bool reclaim_may_serve(struct pool *pool, const struct account *account, const s
     uint64_t bytes = is_returning(pool, account) ? reclaim_bytes(pool, account, spec) : 0;
 
     return bytes && bytes <= pool_available_soon(pool, account) && bytes <= account_left(account, ACCOUNT_BYTES) &&
-           spec->n <= account_left(account, ACCOUNT_BUFFERS);
+           spec->n <= account_left(account, ACCOUNT_BUFFERS) &&
+           spec->n * account->accounts->metadata[ACCOUNT_BYTES] <= account_left(account, ACCOUNT_METADATA);
 }
 
 bool reclaim_caches(struct broker *broker, uint64_t *ticket, int status, uid_t uid)

@@ -8,8 +8,8 @@
  * is dropped. So only lack of memory is fatal here, and another attempt may have more.
  *
  * Until the broker serves, a buffer costs two system calls, most of which another thread makes (survey.h), and inserts
- * into some trees. What takes longer is done as after an overflow of the watch: in slices of the loop, buffers that end
- * are probed, which shows what ended while no broker ran.
+ * into some trees. What takes longer is done in slices of the loop: the timers of tokens are armed and, as after an
+ * overflow of the watch, buffers that end are probed, which shows what ended while no broker ran.
  */
 #include "broker/recover.h"
 
@@ -21,6 +21,7 @@
 #include "base/align.h"
 #include "base/checked.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "broker/claims.h"
 #include "broker/export.h"
 #include "broker/lifecycle.h"
@@ -28,6 +29,11 @@
 #include "broker/stocking.h"
 #include "broker/survey.h"
 #include "log/log.h"
+
+/* Tokens in a turn of the loop whose timers are armed. */
+#define TIMERS_SLICE 64
+/* When it is tried again without memory. */
+#define NO_MEMORY_MS 100
 
 /* ---- the ledger -------------------------------------------------------------------------------------------------- */
 
@@ -273,8 +279,6 @@ int recover_records(struct broker *broker)
     }
     broker->options.survey = survey_end(broker->options.survey);
     if (!r)
-        r = holds_recovered(&broker->sessions);
-    if (!r)
         r = tokens_recover_ended(&broker->tokens);
     if (!r)
         r = kept_recover(&broker->sessions, broker->ledger);
@@ -337,17 +341,38 @@ static int restore_sessions(struct broker *broker)
     return r;
 }
 
+/*
+ * A user may have a million tokens, and to arm as many timers takes longer than all the rest. Nobody waits for it: what
+ * has expired opens nothing any more, timer or not.
+ */
+static void token_timers_turn(struct timer *timer)
+{
+    struct broker *broker = container_of(timer, struct broker, token_timers_turn);
+    unsigned budget = TIMERS_SLICE;
+    uint64_t before = broker->token_timers_cursor;
+    struct token *token;
+
+    while ((token = table_next(&broker->tokens.table, &broker->token_timers_cursor, &budget))) {
+        if (token_arm_timer(broker, token)) {
+            broker->token_timers_cursor = before;
+            timer_arm(&broker->timers, timer, deadline_after_ms(NO_MEMORY_MS));
+            return;
+        }
+        before = broker->token_timers_cursor;
+    }
+    if (broker->token_timers_cursor)
+        timer_arm(&broker->timers, timer, 0);
+}
+
 static int restore_timers(struct broker *broker)
 {
     unsigned budget = UINT32_MAX;
     uint64_t cursor = 0;
-    struct token *token;
     struct name *name;
     int r = 0;
 
-    while (!r && (token = table_next(&broker->tokens.table, &cursor, &budget)))
-        r = token_arm_timer(broker, token);
-    budget = UINT32_MAX;
+    broker->token_timers_turn = (struct timer)TIMER_INIT(token_timers_turn);
+    timer_arm(&broker->timers, &broker->token_timers_turn, 0);
     while (!r && (name = table_next(&broker->names.table, &cursor, &budget))) {
         if (name->record->session && !list_is_linked(&name->in_session))
             name_outlives(broker, name);
@@ -363,8 +388,10 @@ int recover_lifecycles(struct broker *broker)
     unsigned budget = UINT32_MAX;
     struct buffer *buffer;
     uint64_t cursor = 0;
-    int r = restore_sessions(broker);
+    int r;
 
+    deaths_recover(broker);
+    r = restore_sessions(broker);
     if (!r)
         r = restore_timers(broker);
     if (r)
@@ -375,8 +402,10 @@ int recover_lifecycles(struct broker *broker)
         reservation_recovered(reservation);
     occupied_begin(&broker->reservations);
     budget = UINT32_MAX;
-    while ((buffer = table_next(&broker->buffers.table, &cursor, &budget)))
+    while ((buffer = table_next(&broker->buffers.table, &cursor, &budget))) {
+        buffer_recover_waste(&broker->buffers, buffer);
         lifecycle_restore(broker, buffer);
+    }
     stocking_restore(broker);
     caches_restore(broker);
     broker->watches_proven = ledger_header(broker->ledger)->starts == 1;

@@ -3,9 +3,11 @@
 #include "broker/sessions.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "broker/lookup.h"
+#include "broker/report.h"
 #include "broker/state.h"
 #include "log/log.h"
 #include "mem/handle.h"
@@ -13,14 +15,16 @@
 /* a close is surely complete so long after its event */
 #define CLOSE_MS 50
 
-void session_end(struct broker *broker, struct session *session)
+void session_end(struct broker *broker, struct session *session, enum history_end how)
 {
     struct client *client = client_of(session);
     uint64_t id = session->record->head.id;
     void *connection = session->connection;
+    uint32_t reported;
 
     if (client->ended)
         return;
+    reported = report_session_ended(broker, session, how);
     client->ended = true;
     record_change(&broker->sessions.table, session)->ended = 1;
     /* both sides forget each other at once, so that neither keeps what the other has freed */
@@ -34,12 +38,19 @@ void session_end(struct broker *broker, struct session *session)
     timers_clear_record(&broker->timers, TIME_GRACE, id);
     if (session->peer.pidfd >= 0)
         broker->host.unwatch_process(broker->host.userdata, id);
+    if (how == HISTORY_END_DIED)
+        death_begin(broker, session, reported);
     pending_cancel(&broker->pending, id);
     timer_arm(&broker->timers, &broker->ending_turn, 0);
 }
 
-/* Its grace is over. While anything that it holds is open or mapped somewhere, that may be by its process. */
-static void grace_is_over(void *userdata, uint64_t id)
+/* Holds of a session about which the kernel is asked in one turn. */
+#define GRACE_SLICE 16
+
+static void grace_is_over(void *userdata, uint64_t id);
+
+/* While anything that it holds is open or mapped somewhere, that may be by its process. */
+static void grace_scan(void *userdata, uint64_t id)
 {
     struct broker *broker = userdata;
     struct session *session = find_session(broker, id);
@@ -49,12 +60,7 @@ static void grace_is_over(void *userdata, uint64_t id)
     if (!session || session->connection)
         return;
     client = client_of(session);
-    /* a process that cannot come back now, stopped or in a debugger, has as long again */
-    if (process_pauses((pid_t)session->record->pid) &&
-        !timers_set_record(&broker->timers, TIME_GRACE, id, deadline_after_ms(broker->options.grace_ms), grace_is_over,
-                           broker))
-        return;
-    for (unsigned i = 0; i < SLICE; i++) {
+    for (unsigned i = 0; i < GRACE_SLICE; i++) {
         bool sole = true;
 
         hold = session_next_hold(session, client->scanned);
@@ -62,7 +68,7 @@ static void grace_is_over(void *userdata, uint64_t id)
             log_client(LOG_LEVEL_INFO, (struct log_client){session->record->uid, (pid_t)session->record->pid},
                        "session %llu of pid %u ends: no connection, and nothing of it is in use",
                        (unsigned long long)id, session->record->pid);
-            session_end(broker, session);
+            session_end(broker, session, HISTORY_END_SILENT);
             return;
         }
         /* what never left the broker is in use by nobody; what the kernel does not answer about is in use */
@@ -77,8 +83,62 @@ static void grace_is_over(void *userdata, uint64_t id)
         }
         client->scanned = hold->record->buffer + 1;
     }
-    if (timers_set_record(&broker->timers, TIME_GRACE, id, 0, grace_is_over, broker))
-        session_end(broker, session);
+    if (timers_set_record(&broker->timers, TIME_GRACE, id, 0, grace_scan, broker))
+        session_end(broker, session, HISTORY_END_SILENT);
+}
+
+struct grace_look {
+    struct process_job job;
+    struct broker *broker;
+    uint64_t session;
+    uint64_t lost_at; /* its connection */
+};
+
+/* A process that cannot come back now, stopped or in a debugger, has as long again. */
+static void grace_looked(struct job *job)
+{
+    struct grace_look *look = container_of(job, struct grace_look, job.job);
+    struct broker *broker = look->broker;
+    struct session *session = find_session(broker, look->session);
+    uint64_t again = deadline_after_ms(broker->options.grace_ms);
+
+    if (session)
+        client_of(session)->looked_at = false;
+    if (session && session->record->lost_at != look->lost_at) /* meanwhile it was here again */
+        again = deadline_at_ms(session->record->lost_at, broker->options.grace_ms);
+    else
+        again = look->job.pauses ? again : 0;
+    if (session && !session->connection &&
+        (!again || timers_set_record(&broker->timers, TIME_GRACE, look->session, again, grace_is_over, broker)))
+        grace_scan(broker, look->session);
+    free(look);
+}
+
+/*
+ * A worker looks at the process: whoever does may have to wait for it, if not take its memory apart in its stead. Its
+ * session stays meanwhile.
+ */
+static void grace_is_over(void *userdata, uint64_t id)
+{
+    struct broker *broker = userdata;
+    struct session *session = find_session(broker, id);
+    struct grace_look *look;
+
+    if (!session || session->connection || client_of(session)->looked_at)
+        return;
+    look = calloc(1, sizeof(*look));
+    if (!look) {
+        grace_scan(broker, id);
+        return;
+    }
+    client_of(session)->looked_at = true;
+    look->broker = broker;
+    look->session = id;
+    look->lost_at = session->record->lost_at;
+    look->job.pid = (pid_t)session->record->pid;
+    look->job.job.uid = session->record->uid;
+    look->job.job.done = grace_looked;
+    process_job_submit(&broker->jobs, &look->job);
 }
 
 void sessions_stop_lingering(struct broker *broker, uint64_t buffer)

@@ -80,7 +80,8 @@ void sessions_forget(struct broker *broker)
     while ((link = list_pop(&broker->gone))) {
         struct client *client = container_of(link, struct client, in_ending);
 
-        keeper_drop(broker->options.keeper, KEEPER_SESSION, client->id);
+        if (!deaths_have(broker, client->id))
+            keeper_drop(broker->options.keeper, KEEPER_SESSION, client->id);
         if (client->has_release_log)
             keeper_drop(broker->options.keeper, KEEPER_RELEASE_LOG, client->id);
         free(client);

@@ -11,13 +11,15 @@
 
 #include <stdint.h>
 
+#include "history/history.h"
+
 struct broker;
 struct hello_args;
 struct session;
 struct timer;
 
 /* Its operations in progress end with STALE. */
-void session_end(struct broker *broker, struct session *session);
+void session_end(struct broker *broker, struct session *session, enum history_end how);
 /* It has had no connection since record->lost_at: its grace begins, or goes on. 0 or -ENOMEM. */
 int session_begin_grace(struct broker *broker, struct session *session);
 /* Somebody let go of a buffer: looks again at sessions that linger because of it; 0: of any. */

@@ -12,6 +12,7 @@
  *     recover.c, handed.c, survey.c   what another broker left
  *     check.c    I5, proven
  *     events.c   who is told what
+ *     report.c   what is remembered of refusals, waits and ends; deaths.c finds out how processes ended
  *     broker.c   makes it of these, and is driven by the loop
  *     pending.c, jobs.c, timers.c   what is going on
  */
@@ -25,6 +26,7 @@
 #include "base/problem.h"
 #include "broker/broker.h"
 #include "broker/caches.h"
+#include "broker/deaths.h"
 #include "broker/jobs.h"
 #include "broker/operations.h"
 #include "broker/pending.h"
@@ -53,6 +55,7 @@ enum {
 };
 
 struct check;
+struct history;
 struct news;
 struct stocking;
 
@@ -70,6 +73,9 @@ struct broker {
     struct waiters waiters;
     struct watch watch;
     struct caches caches;
+
+    struct history *history; /* report.h */
+    struct deaths deaths;
 
     struct ledger *ledger;
     struct accounts accounts;
@@ -95,6 +101,9 @@ struct broker {
     uint32_t pressure_at; /* the pool to look at next */
     bool pressure_again;  /* something changed since the walk began */
     uint8_t *pressure;    /* level of each pool, as last told */
+
+    struct timer token_timers_turn; /* after a start: those of tokens are armed, up to this one */
+    uint64_t token_timers_cursor;
 
     struct timer overflow_turn;
     uint64_t overflow_cursor;

@@ -133,8 +133,10 @@ static void stocking_refilled(struct job *done)
     batch_cut(batch, batch_enter(batch));
     if (batch->n)
         ledger_need(broker->ledger, LEDGER_STOCK);
-    if (batch_commit(batch, NULL, NULL, NULL))
+    if (batch_hold(batch, NULL))
         batch_cut(batch, 0);
+    else
+        batch_commit(batch, NULL, NULL);
     for (uint32_t i = 0; i < batch->n; i++) {
         /* if it cannot be watched now, it is when a descriptor leaves */
         (void)buffer_watch(broker, batch->buffers[i], NULL);

@@ -12,9 +12,9 @@
 
 /*
  * Timers run in one turn of the loop: a client that lets many expire at once must not keep the others waiting. Each may
- * close a small buffer.
+ * close a small buffer, or ask the kernel about some.
  */
-#define RUN_MAX 16
+#define RUN_MAX 4
 
 struct record_timer {
     struct timer timer;

@@ -358,6 +358,14 @@ static void check_pool(struct reader *reader, const struct config_pool *pool)
                    "[pool %s] commit: lazy is only for base and thp pages; huge pages that "
                    "are missing at first touch would kill the process",
                    pool->name);
+    if (pool->charge == CONFIG_CHARGE_CLIENT && pool->pages == CONFIG_PAGES_HUGETLB)
+        mistake_at(reader, pool->line,
+                   "[pool %s] charge: client is only for base and thp pages; no limit of memory counts huge pages",
+                   pool->name);
+    if (pool->charge == CONFIG_CHARGE_BROKER && pool->lazy)
+        mistake_at(reader, pool->line,
+                   "[pool %s] charge: with commit = lazy, who touches a page first pays for it, and never the broker",
+                   pool->name);
 }
 
 static void check_whole(struct reader *reader)
@@ -385,6 +393,7 @@ static struct config *config_defaults(void)
     if (!config)
         return NULL;
     config->capacity.percent = 50;
+    config->charge = CONFIG_CHARGE_BROKER;
     config->stock.bytes = CONFIG_NONE;
     config->metadata.bytes = CONFIG_NONE;
     config->arena_base = UINT64_C(0x400000000000);

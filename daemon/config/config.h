@@ -41,6 +41,8 @@ enum config_placement {
     CONFIG_PLACEMENT_LOCAL
 };
 
+enum config_charge { CONFIG_CHARGE_DEFAULT, CONFIG_CHARGE_BROKER, CONFIG_CHARGE_CLIENT };
+
 struct config_pool {
     char name[MEMORYD_POOL_NAME_MAX + 1];
     unsigned line; /* of its section, for mistakes that show only on this machine */
@@ -53,6 +55,7 @@ struct config_pool {
     uint32_t n_weights;
     uint32_t weights[MEMORYD_NODES_MAX];
     bool lazy;
+    enum config_charge charge; /* DEFAULT: that of [pools] */
     struct config_size capacity;
     struct config_size stock;               /* CONFIG_NONE bytes: that of [pools] */
     char allow[MEMORYD_POOL_ALLOW_MAX + 1]; /* config_allow_next() has its entries; "" = everybody */
@@ -103,8 +106,9 @@ struct config {
 
     uint64_t simulate_nodes; /* 0 = the real ones */
     struct config_size capacity;
-    bool base_pages;          /* for requests that name no pages; otherwise the size decides */
-    struct config_size stock; /* of each pool; 0 = none; CONFIG_NONE bytes: its pages decide */
+    bool base_pages;           /* for requests that name no pages; otherwise the size decides */
+    enum config_charge charge; /* not of huge pages */
+    struct config_size stock;  /* of each pool; 0 = none; CONFIG_NONE bytes: its pages decide */
     struct config_pool *pools;
     size_t n_pools;
     struct config_user *users; /* groups, too */

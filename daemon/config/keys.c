@@ -34,6 +34,7 @@ const struct key config_keys[] = {
     {"topology", "simulate_nodes", KIND_NUMBER, offsetof(struct config, simulate_nodes), 0, MEMORYD_NODES_MAX},
     {"pools", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config, capacity), 1 << 20, MAX_BYTES},
     {"pools", "pages", KIND_DEFAULT_PAGES, offsetof(struct config, base_pages), 0, 0, LIVE},
+    {"pools", "charge", KIND_CHARGE, offsetof(struct config, charge), 0, 0},
     {"pools", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config, stock), 0, MAX_BYTES},
 
     {"pool", "nodes", KIND_NODES, offsetof(struct config_pool, n_nodes), 0, MEMORYD_NODES_MAX - 1},
@@ -43,6 +44,7 @@ const struct key config_keys[] = {
     {"pool", "page_size", KIND_SIZE, offsetof(struct config_pool, page_size), 4096, 16 * GIB},
     {"pool", "pages", KIND_PAGES, offsetof(struct config_pool, pages), 0, 0},
     {"pool", "commit", KIND_COMMIT, offsetof(struct config_pool, lazy), 0, 0},
+    {"pool", "charge", KIND_CHARGE, offsetof(struct config_pool, charge), 0, 0},
     {"pool", "capacity", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, capacity), 4096, MAX_BYTES},
     {"pool", "stock", KIND_SIZE_OR_PERCENT, offsetof(struct config_pool, stock), 0, MAX_BYTES},
     {"pool", "allow", KIND_ALLOW, offsetof(struct config_pool, allow), 0, 0, LIVE},
@@ -144,6 +146,7 @@ static const char *const half_words[] = {"auto", "lower", "upper", NULL};
 static const char *const placement_words[] = {"bind", "preferred", "interleave", "split", "local", NULL};
 static const char *const pages_words[] = {"base", "thp", "hugetlb", NULL};
 static const char *const commit_words[] = {"eager", "lazy", NULL};
+static const char *const charge_words[] = {"broker", "client", NULL};
 static const char *const spin_words[] = {"off", "auto", NULL};
 static const char *const serve_words[] = {"refuse", "serve", NULL};
 static const char *const default_pages_words[] = {"auto", "base", NULL};
@@ -185,6 +188,7 @@ static const struct form {
     [KIND_PLACEMENT] = {sizeof(enum config_placement), .words = placement_words, .first = CONFIG_PLACEMENT_BIND},
     [KIND_PAGES] = {sizeof(enum config_pages), .words = pages_words, .first = CONFIG_PAGES_BASE},
     [KIND_COMMIT] = {sizeof(bool), .words = commit_words},
+    [KIND_CHARGE] = {sizeof(enum config_charge), .words = charge_words, .first = CONFIG_CHARGE_BROKER},
     [KIND_SPIN] = {sizeof(bool), .words = spin_words},
     [KIND_SERVE] = {sizeof(bool), .words = serve_words},
     [KIND_DEFAULT_PAGES] = {sizeof(bool), .words = default_pages_words},

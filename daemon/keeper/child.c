@@ -186,6 +186,11 @@ static void child_handle_packet(struct keeper *keeper, const struct packet *pack
     case PACKET_RELOADED:
         if (keeper->state == KEEPER_SERVING)
             service_ready(&keeper->store, false, false);
+        keeper->line = (struct service_line){.pause = 0};
+        break;
+    case PACKET_HEARTBEAT:
+        if (keeper->state == KEEPER_SERVING && keeper->goal == KEEPER_GOAL_SERVE)
+            service_heartbeat(&keeper->line, packet);
         break;
     case PACKET_UPGRADE:
         keeper_preflight_begin(keeper);
@@ -196,7 +201,7 @@ static void child_handle_packet(struct keeper *keeper, const struct packet *pack
     case PACKET_LEFT:
         child_note_left(keeper);
         break;
-    default: /* a heartbeat, or a packet of a later version */
+    default: /* a packet of a later version */
         break;
     }
 }

@@ -24,8 +24,6 @@
 
 /* How often it is looked at. */
 #define LOOK_MS 10
-/* It hangs if it is seen to for so long: exiting takes a moment, too. */
-#define HANGS_MS 200
 /* So long a call about memory is waited for. */
 #define WORKS_MS 5000
 /* So long the cleaner is waited for: it closes descriptors, and gives back the pages of what was still being made. */
@@ -175,7 +173,7 @@ void keeper_dying_run(struct keeper *keeper)
         dying->hangs = 0;
     else if (!dying->hangs)
         dying->hangs = now;
-    if ((dying->hangs && now - dying->hangs >= HANGS_MS * NSEC_PER_MSEC) ||
+    if ((dying->hangs && now - dying->hangs >= keeper->hangs_ms * NSEC_PER_MSEC) ||
         (death == DEATH_WORKS && now - dying->begun >= WORKS_MS * NSEC_PER_MSEC))
         dying_give_up(keeper, death, &cause);
 }

@@ -21,6 +21,7 @@
 #define TICK_MS 1000
 /* A broker that serves sends a heartbeat once a second. */
 #define UNRESPONSIVE_MS 10000
+#define HANGS_MS        200
 /* A broker may take so long until it serves, on a busy machine. */
 #define START_MS 60000
 /* A broker that shuts down gives replies and last events two seconds (app/loop.c); then it is killed. */
@@ -43,6 +44,7 @@ int keeper_init(struct keeper *keeper, uint64_t most, char *const *argv)
         .most = most,
         .tick_ms = TICK_MS,
         .unresponsive_max_ms = UNRESPONSIVE_MS,
+        .hangs_ms = HANGS_MS,
         .preflight = {.output = -1},
         .program = -1,
     };
@@ -77,6 +79,7 @@ void keeper_broker_is_ready(struct keeper *keeper)
         return;
     keeper->state = KEEPER_SERVING;
     keeper->back_off_ms = 0;
+    keeper->line = (struct service_line){.pause = 0};
     if (keeper->goal == KEEPER_GOAL_SERVE)
         service_ready(&keeper->store, !keeper->has_served, keeper->own_listener);
     if (!keeper->has_served && keeper->served)

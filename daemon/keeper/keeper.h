@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "keeper/packet.h"
+#include "keeper/service.h"
 #include "keeper/start.h"
 #include "keeper/store.h"
 
@@ -63,6 +64,7 @@ struct keeper {
     void *userdata;
     uint64_t tick_ms;             /* how often the broker is looked after */
     uint64_t unresponsive_max_ms; /* after that a broker that serves is killed */
+    uint64_t hangs_ms;            /* after that one that was killed is not waited for; exiting takes a moment, too */
 
     uint64_t most; /* the limit of open files */
     enum keeper_state state;
@@ -87,6 +89,7 @@ struct keeper {
         bool crowded;         /* no other is started: it was logged */
     } dying;
     struct departed departed[KEEPER_DEPARTED_MAX];
+    struct service_line line;
     bool has_zombies;         /* keeper_reap() has something to do */
     size_t position;          /* in the store, while handing over */
     bool wait_for_turn;       /* … too many descriptors of this user are in flight */

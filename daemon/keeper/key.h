@@ -21,6 +21,7 @@ enum keeper_kind {
     KEEPER_FD_BUNDLE = 9,    /* only inside an fd stash */
     KEEPER_RELEASE_LOG = 10, /* by the session's id */
     KEEPER_CONFIG = 11,      /* the text of the last good configuration, see app/configuration.c */
+    KEEPER_HISTORY = 12,
 };
 
 struct keeper_key {

@@ -130,16 +130,22 @@ void keeper_link_tell_cleaner(struct keeper_link *link, pid_t pid)
         (void)link_send_packet(link, &packet, NULL);
 }
 
+/* It does not wait: where there is no room the keeper has enough to read. */
+void keeper_link_heartbeat(struct keeper_link *link, const uint64_t figures[static KEEPER_FIGURES])
+{
+    struct packet packet = {.type = PACKET_HEARTBEAT, .n = KEEPER_FIGURES};
+
+    for (unsigned i = 0; i < KEEPER_FIGURES; i++)
+        packet.keys[i].id = figures[i];
+    if (link)
+        (void)packet_send(link->socket, &packet, NULL);
+}
+
 void keeper_link_send(struct keeper_link *link, enum packet_type type)
 {
     const struct packet packet = {.type = type};
 
-    if (!link)
-        return;
-    /* a heartbeat does not wait: where there is no room the keeper has enough to read */
-    if (type == PACKET_HEARTBEAT)
-        (void)packet_send(link->socket, &packet, NULL);
-    else
+    if (link)
         (void)link_send_packet(link, &packet, NULL);
 }
 

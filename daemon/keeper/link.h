@@ -78,5 +78,7 @@ int keeper_link_dispatch(struct keeper_link *link, const struct keeper_link_even
 
 /* So that the keeper can rouse the cleaner of this broker (cleaner.h). */
 void keeper_link_tell_cleaner(struct keeper_link *link, pid_t pid);
-/* One of those without keys: READY, HEARTBEAT (once a second, else the broker is killed), RELOADED, UPGRADE, LEFT. */
+/* Once a second, else the broker is killed. Tells the keeper's service manager what the broker serves. */
+void keeper_link_heartbeat(struct keeper_link *link, const uint64_t figures[static KEEPER_FIGURES]);
+/* One of those without keys: READY, RELOADED, UPGRADE, LEFT. */
 void keeper_link_send(struct keeper_link *link, enum packet_type type);

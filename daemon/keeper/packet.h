@@ -25,7 +25,7 @@ enum packet_type {
     PACKET_DROPPED,
     PACKET_END,             /* to the broker: that was all; `value` is the keeper's pid */
     PACKET_READY,           /* to the keeper: the broker serves */
-    PACKET_HEARTBEAT,       /* … and is alive */
+    PACKET_HEARTBEAT,       /* … and is alive; with KEEPER_FIGURES keys, whose ids are numbers */
     PACKET_STOP,            /* to the broker: shut down; `value` is an enum keeper_stop */
     PACKET_RELOAD,          /* to the broker: read the configuration again … */
     PACKET_RELOADED,        /* … it was */
@@ -44,6 +44,9 @@ struct packet {
     uint32_t value;
     struct keeper_key keys[PACKET_KEYS_MAX];
 };
+
+/* What a broker serves: the keys of a heartbeat, in this order. */
+enum { FIGURE_POOLS, FIGURE_BUFFERS, FIGURE_USED, FIGURE_CAPACITY, FIGURE_CLIENTS, KEEPER_FIGURES };
 
 /* Beyond sockio's outcomes. */
 enum {

@@ -3,6 +3,9 @@
 
 #include "keeper/service.h"
 
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,4 +56,61 @@ void service_ready(const struct store *store, bool first, bool store_listener)
     }
     /* last, since the manager reads in order: when it is ready, all of it is stored */
     (void)sd_notify(0, "READY=1\nSTATUS=Serving");
+}
+
+/* ---- the line that it shows -------------------------------------------------------------------------------------- */
+
+/* Heartbeats that a line stays. */
+#define LINE_STAYS 5
+
+/* "7.2 G" */
+static const char *service_bytes(uint64_t bytes, char text[static 24])
+{
+    static const char units[] = "KMGTPE";
+    double value = (double)bytes / 1024;
+    unsigned unit = 0;
+
+    while (value >= 1023.95 && unit + 2 < sizeof(units)) {
+        value /= 1024;
+        unit++;
+    }
+    (void)snprintf(text, 24, "%.1f %c", value, units[unit]);
+    return text;
+}
+
+static const char *service_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void service_show(const uint64_t figures[static KEEPER_FIGURES])
+{
+    char used[24], capacity[24];
+
+    (void)sd_notifyf(0, "STATUS=Serving %" PRIu64 " pool%s, %" PRIu64 " buffer%s, %s of %s, %" PRIu64 " client%s",
+                     figures[FIGURE_POOLS], service_plural(figures[FIGURE_POOLS]), figures[FIGURE_BUFFERS],
+                     service_plural(figures[FIGURE_BUFFERS]), service_bytes(figures[FIGURE_USED], used),
+                     service_bytes(figures[FIGURE_CAPACITY], capacity), figures[FIGURE_CLIENTS],
+                     service_plural(figures[FIGURE_CLIENTS]));
+}
+
+void service_heartbeat(struct service_line *line, const struct packet *heartbeat)
+{
+    bool changed = false;
+
+    /* an older broker sends none */
+    if (heartbeat->n < KEEPER_FIGURES)
+        return;
+    if (line->pause) {
+        line->pause--;
+        return;
+    }
+    for (unsigned i = 0; i < KEEPER_FIGURES; i++) {
+        changed = changed || line->figures[i] != heartbeat->keys[i].id;
+        line->figures[i] = heartbeat->keys[i].id;
+    }
+    if (!changed)
+        return;
+    service_show(line->figures);
+    line->pause = LINE_STAYS - 1;
 }

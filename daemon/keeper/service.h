@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "keeper/packet.h"
 #include "keeper/store.h"
 
 #define SERVICE_NAME_LEDGER   "memoryd-ledger"
@@ -28,3 +29,12 @@ uint64_t service_watchdog_ms(void);
  * own. */
 void service_ready(const struct store *store, bool first, bool store_listener);
 void service_store_ledger(int fd);
+
+/* The line that the manager shows. */
+struct service_line {
+    uint64_t figures[KEEPER_FIGURES]; /* that it shows; all 0: none yet */
+    unsigned pause;                   /* heartbeats until it may change again */
+};
+
+/* A heartbeat of a broker that serves: shows what has changed, and that not too often. */
+void service_heartbeat(struct service_line *line, const struct packet *heartbeat);

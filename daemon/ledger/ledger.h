@@ -30,11 +30,14 @@
 #define LEDGER_MAGIC UINT64_C(0x726764656c6d656d) /* "memledgr" */
 #define LEDGER_MAJOR 1
 /* Set in a ledger once it needs them; a bit that a broker does not know means: do not touch. */
-#define LEDGER_FOREIGN     UINT64_C(1) /* of buffers some may be foreign, which are of no pool */
-#define LEDGER_STOCK       UINT64_C(2) /* of buffers some may be nobody's yet: they are charged to a pool's stock */
-#define LEDGER_AHEAD       UINT64_C(4) /* out of use: of buffers some may have been made ahead, and have the flag */
-#define LEDGER_HOLD_CACHE  UINT64_C(8) /* of buffers some may have been in clients' caches, and have flags of that */
-#define LEDGER_FEATURES    (LEDGER_FOREIGN | LEDGER_STOCK | LEDGER_AHEAD | LEDGER_HOLD_CACHE)
+#define LEDGER_FOREIGN        UINT64_C(1) /* of buffers some may be foreign, which are of no pool */
+#define LEDGER_STOCK          UINT64_C(2) /* of buffers some may be nobody's yet: they are charged to a pool's stock */
+#define LEDGER_AHEAD          UINT64_C(4) /* out of use: of buffers some may have been made ahead, and have the flag */
+#define LEDGER_HOLD_CACHE     UINT64_C(8) /* of buffers some may have been in clients' caches, and have flags of that */
+#define LEDGER_CLIENT_CHARGED UINT64_C(16) /* of pools and buffers some may have their pages allocated by clients */
+#define LEDGER_HOME_WASTE     UINT64_C(32) /* of buffers some have a note in their flags of what their home wastes */
+#define LEDGER_FEATURES \
+    (LEDGER_FOREIGN | LEDGER_STOCK | LEDGER_AHEAD | LEDGER_HOLD_CACHE | LEDGER_CLIENT_CHARGED | LEDGER_HOME_WASTE)
 #define LEDGER_EXTENT_SIZE (UINT64_C(64) << 10)
 #define LEDGER_EXTENTS_MAX 32768
 /* The journal is behind all extents; one change can be as large as this. */

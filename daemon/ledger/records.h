@@ -52,7 +52,7 @@ struct session_record {
     uint32_t gid;
     uint32_t pid;
     uint32_t subscribed; /* EventKind bits */
-    uint64_t start_time; /* of the process */
+    uint64_t identity;   /* of the process */
     uint64_t created_ms;
     uint64_t lost_at;      /* when its connection was lost; 0 = it has one, or lost it with a broker */
     uint64_t acknowledged; /* no reply up to this sequence is needed again */
@@ -111,7 +111,7 @@ struct token_record {
     uint64_t buffer;
     uint64_t session; /* of the maker; it may have ended */
     uint64_t expires_at;
-    uint64_t start_time; /* of the process `pid` */
+    uint64_t identity; /* of the process `pid` */
     uint8_t secret[16];
     uint32_t rights;
     uint32_t flags; /* ShareRequest.Flag */
@@ -147,7 +147,8 @@ struct reservation_record {
     union {
         uint32_t use;
         struct {
-            uint32_t buffers : 31; /* placed in it */
+            uint32_t buffers : 25; /* placed in it */
+            uint32_t waste : 6;    /* waste_note() of what it wasted of the arena when it was taken */
             uint32_t occupied : 1; /* by what another broker gave the session's process; none is */
         };
     };
@@ -163,7 +164,7 @@ struct pool_record {
     uint32_t n_nodes;
     uint8_t pages;
     uint8_t placement;
-    uint8_t lazy;
+    uint8_t committer; /* before LEDGER_CLIENT_CHARGED: is it lazy? */
     uint8_t unused[5];
     char name[64];
     uint8_t node[64];

@@ -6,29 +6,34 @@
  *
  * A line about a client begins with what the kernel says of it, before anything that the client chose, and the name of
  * its program, which it chose, is quoted: nothing in a line can look like a line about another client.
+ *
+ * Nobody waits until a line is read. Whoever reads the log may have stopped (a pipe to a pager, a terminal), and
+ * anybody may flood the journal. A line that is not taken at once is lost, and the next one says how many were.
  */
 
 #include "log/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
-
-#define SD_JOURNAL_SUPPRESS_LOCATION
-#include <systemd/sd-journal.h>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "log/limit.h"
 
 #define LINE_MAX_BYTES 1024
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
 /* The kernel's name of a program has 15 bytes; a quoted byte takes up to four. */
 #define PROGRAM_BYTES (4 * 16 + 3)
 
@@ -36,6 +41,7 @@ static enum log_level threshold = LOG_LEVEL_NOTICE;
 static bool to_journal;
 static struct log_limit limit;
 static unsigned long suppressed_total;
+static atomic_uint lines_lost; /* since the last one that was written */
 
 static const struct {
     const char *word;
@@ -99,47 +105,91 @@ void log_to_journal(void)
     to_journal = true;
 }
 
-static void write_text(enum log_level level, const char *message)
+/* What says that it takes something takes a line: a pipe a page, a socket a quarter of its buffer. */
+static bool stderr_take(const char *line, size_t length)
+{
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    if (poll(&out, 1, 0) == 0)
+        return false;
+    /* a log that is closed cannot be reported anywhere */
+    ssize_t ignored = write(STDERR_FILENO, line, length);
+    (void)ignored;
+    return true;
+}
+
+static bool write_text(enum log_level level, const char *message)
 {
     char line[LINE_MAX_BYTES + 32];
     int length = snprintf(line, sizeof(line), "memoryd: %s%s%s\n", level < LOG_LEVEL_NOTICE ? levels[level].word : "",
                           level < LOG_LEVEL_NOTICE ? ": " : "", message);
 
     if (length < 0)
-        return;
+        return true;
     if ((size_t)length >= sizeof(line))
         length = (int)sizeof(line) - 1;
-    /* a log that cannot be written cannot be reported anywhere */
-    ssize_t ignored = write(STDERR_FILENO, line, (size_t)length);
-    (void)ignored;
+    return stderr_take(line, (size_t)length);
 }
 
-static void write_journal(enum log_level level, const char *message, const struct log_client *who)
+/* As sd_journal_sendv() does, which waits. */
+static bool journal_take(struct iovec *fields, size_t n)
 {
-    char fields[4][LINE_MAX_BYTES + 16];
-    struct iovec vectors[4];
+    static const struct sockaddr_un journal = {.sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET};
+    struct msghdr message = {
+        .msg_name = (void *)(uintptr_t)&journal, .msg_namelen = sizeof(journal), .msg_iov = fields, .msg_iovlen = n};
+    static atomic_int socket_fd = -1;
+    int fd = atomic_load(&socket_fd), none = -1;
+
+    if (fd < 0) {
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0 && !atomic_compare_exchange_strong(&socket_fd, &none, fd)) {
+            (void)close(fd);
+            fd = none;
+        }
+    }
+    return sendmsg(fd, &message, MSG_NOSIGNAL) >= 0;
+}
+
+static bool write_journal(enum log_level level, const char *message, const struct log_client *who)
+{
+    char fields[5][LINE_MAX_BYTES + 16];
+    struct iovec vectors[5];
     int n = 0;
 
-    (void)snprintf(fields[n++], sizeof(fields[0]), "MESSAGE=%s", message);
-    (void)snprintf(fields[n++], sizeof(fields[0]), "PRIORITY=%d", levels[level].priority);
+    (void)snprintf(fields[n++], sizeof(fields[0]), "MESSAGE=%s\n", message);
+    (void)snprintf(fields[n++], sizeof(fields[0]), "PRIORITY=%d\n", levels[level].priority);
+    (void)snprintf(fields[n++], sizeof(fields[0]), "SYSLOG_IDENTIFIER=memoryd\n");
     if (who) {
-        (void)snprintf(fields[n++], sizeof(fields[0]), "MEMORYD_CLIENT_UID=%u", who->uid);
-        (void)snprintf(fields[n++], sizeof(fields[0]), "MEMORYD_CLIENT_PID=%d", who->pid);
+        (void)snprintf(fields[n++], sizeof(fields[0]), "MEMORYD_CLIENT_UID=%u\n", who->uid);
+        (void)snprintf(fields[n++], sizeof(fields[0]), "MEMORYD_CLIENT_PID=%d\n", who->pid);
     }
     for (int i = 0; i < n; i++)
         vectors[i] = (struct iovec){.iov_base = fields[i], .iov_len = strlen(fields[i])};
-    if (sd_journal_sendv(vectors, n) < 0)
-        write_text(level, message);
+    return journal_take(vectors, (size_t)n) || (errno != EAGAIN && write_text(level, message));
+}
+
+static bool write_line(enum log_level level, const char *message, const struct log_client *who)
+{
+    return to_journal ? write_journal(level, message, who) : write_text(level, message);
 }
 
 /* The message may contain what a client wrote. */
 static void write_message(enum log_level level, char message[static LINE_MAX_BYTES], const struct log_client *who)
 {
+    unsigned lost = atomic_exchange(&lines_lost, 0);
+    char line[64];
+
+    if (lost) {
+        (void)snprintf(line, sizeof(line), "%u line%s %s lost: nobody read the log", lost, log_plural(lost),
+                       lost == 1 ? "was" : "were");
+        if (!write_line(LOG_LEVEL_WARNING, line, NULL)) {
+            atomic_fetch_add(&lines_lost, lost + 1);
+            return;
+        }
+    }
     printable_escape(message, LINE_MAX_BYTES);
-    if (to_journal)
-        write_journal(level, message, who);
-    else
-        write_text(level, message);
+    if (!write_line(level, message, who))
+        atomic_fetch_add(&lines_lost, 1);
 }
 
 void log_line(enum log_level level, const char *format, ...)

@@ -15,6 +15,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum log_level {
@@ -42,6 +43,12 @@ void log_line(enum log_level level, const char *format, ...) __attribute__((form
 #define log_notice(...)  log_line(LOG_LEVEL_NOTICE, __VA_ARGS__)
 #define log_info(...)    log_line(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...)   log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+/* What the word for so many things ends with. */
+static inline const char *log_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 
 /* How many lines a user may cause in one window; the rest is counted, and the count is logged when the window ends. */
 #define LOG_CLIENT_LINES      10

@@ -18,8 +18,8 @@ static_assert(sizeof(((struct plan_record *)0)->bytes) == sizeof(((struct plan_n
 static_assert(sizeof(((struct plan_record *)0)->node) == sizeof(((struct plan_nodes *)0)->node), "one layout");
 
 /* The promise of the header, with what session/ adds: a hold's record and object. */
-static_assert(sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) + 72 <= 496,
-              "a buffer with a hold takes at most 496 bytes");
+static_assert(sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) + 96 <= 512,
+              "a buffer with a hold takes at most 512 bytes");
 
 static int compare_inodes(const struct buffer *a, const struct buffer *b)
 {
@@ -95,19 +95,38 @@ static int buffer_new_plan(struct buffers *buffers, struct buffer_record *record
     return 0;
 }
 
+static void buffer_note_waste(struct buffers *buffers, struct buffer *buffer)
+{
+    const struct charge *waste = waste_of_home(&buffers->reservations->wastes, &buffer->home);
+
+    if (!waste)
+        return;
+    ledger_need(buffers->table.ledger, LEDGER_HOME_WASTE);
+    record_fresh(buffer)->flags |= waste_note(waste->amount) << BUFFER_HOME_WASTE_SHIFT & BUFFER_HOME_WASTE;
+}
+
 static int buffer_take_home(struct buffers *buffers, struct buffer *buffer, const struct memory_spec *spec,
-                            struct problem *problem)
+                            struct account *account, struct problem *problem)
 {
     const struct pool *pool = buffer_pool(buffers, buffer);
     uint64_t alignment = spec->alignment > pool->granule ? spec->alignment : pool->granule;
     uint64_t bytes = buffer->record->bytes;
+    int r;
 
     if (spec->flags & BUFFER_NO_ADDRESS)
         return 0;
     /* transparent huge pages are mapped as huge ones only where address and offset agree */
     if (!spec->address && pool->pages == PAGES_THP && bytes >= pool->page_size && alignment < pool->page_size)
         alignment = pool->page_size;
-    return arena_take(buffers->arena, &buffer->home, bytes, alignment, spec->address, problem);
+    r = arena_take(buffers->arena, &buffer->home, bytes, alignment, spec->address, problem);
+    if (r)
+        return r;
+    r = waste_charge_home(&buffers->reservations->wastes, &buffer->home, bytes, account, problem);
+    if (r)
+        arena_give(buffers->arena, &buffer->home);
+    else
+        buffer_note_waste(buffers, buffer);
+    return r;
 }
 
 /* All that costs something, in the order in which buffer_free() can tell what there is. A buffer that nobody pays for
@@ -135,7 +154,7 @@ static int buffer_acquire(struct buffers *buffers, struct buffer *buffer, const 
         return 0;
     }
     buffers->bytes += bytes;
-    r = buffer_take_home(buffers, buffer, spec, problem);
+    r = buffer_take_home(buffers, buffer, spec, account, problem);
     if (r)
         return r;
     record->address = buffer->home.start;
@@ -144,7 +163,7 @@ static int buffer_acquire(struct buffers *buffers, struct buffer *buffer, const 
 
 void buffer_init(struct buffer *buffer)
 {
-    list_init(&buffer->holds);
+    RB_INIT(&buffer->holds);
     list_init(&buffer->tokens);
     list_init(&buffer->names);
     buffer->fd = -1;
@@ -161,6 +180,12 @@ static void buffer_set_owner(struct buffer_record *record, uint64_t size, const 
     record->pid = owner ? (uint32_t)owner->pid : 0;
 }
 
+static void buffer_give_home(struct buffers *buffers, struct buffer *buffer)
+{
+    waste_credit_home(&buffers->reservations->wastes, &buffer->home);
+    arena_give(buffers->arena, &buffer->home);
+}
+
 void buffer_leave_home(struct buffers *buffers, struct buffer *buffer)
 {
     uint64_t reservation = buffer->record->reservation;
@@ -168,7 +193,7 @@ void buffer_leave_home(struct buffers *buffers, struct buffer *buffer)
     if (reservation)
         reservation_unplace(table_find(&buffers->reservations->table, reservation), &buffer->home);
     else
-        arena_give(buffers->arena, &buffer->home);
+        buffer_give_home(buffers, buffer);
 }
 
 void buffer_shift(struct buffers *buffers, const struct buffer *buffer, enum tally_state from, enum tally_state to)
@@ -185,7 +210,7 @@ static void buffer_dispose(struct buffers *buffers, struct buffer *buffer)
     const struct buffer_record *record = buffer->record;
 
     assert(!buffer->pins && !buffer->n_holds && !buffer->n_tokens && !buffer->n_names);
-    assert(list_is_empty(&buffer->holds) && list_is_empty(&buffer->tokens) && list_is_empty(&buffer->names));
+    assert(RB_EMPTY(&buffer->holds) && list_is_empty(&buffer->tokens) && list_is_empty(&buffer->names));
 
     buffer_set_watch(buffers, buffer, -1);
     if (record->inode && !buffer_is_foreign(buffer))
@@ -233,7 +258,9 @@ int buffer_new(struct buffers *buffers, const struct plan *plan, const struct me
     if (pool) {
         record->pool = pool->number;
         record->pages = (uint8_t)pool->pages;
-        record->flags |= pool->lazy ? BUFFER_LAZY : 0;
+        record->flags |= pool->committer == COMMITTER_NONE     ? BUFFER_LAZY
+                         : pool->committer == COMMITTER_CLIENT ? BUFFER_CLIENT_CHARGED
+                                                               : 0;
     } else {
         record->flags |= BUFFER_FOREIGN;
     }
@@ -313,7 +340,7 @@ int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct 
     audit_before(&buffers->table, buffer);
     r = charge_init(&buffer->charge, account, ACCOUNT_BYTES, buffer->record->bytes, problem);
     if (!r)
-        r = buffer_take_home(buffers, buffer, spec, problem);
+        r = buffer_take_home(buffers, buffer, spec, account, problem);
     if (r)
         charge_deinit(&buffer->charge);
     else
@@ -325,7 +352,7 @@ int buffer_earmark(struct buffers *buffers, struct buffer *buffer, const struct 
 void buffer_unearmark(struct buffers *buffers, struct buffer *buffer)
 {
     audit_before(&buffers->table, buffer);
-    arena_give(buffers->arena, &buffer->home);
+    buffer_give_home(buffers, buffer);
     buffer_shift_payer(buffers, buffer, TALLY_STOCK, TALLY_NONE);
     charge_deinit(&buffer->charge);
     audit_after(&buffers->table, buffer);
@@ -376,6 +403,8 @@ uint32_t buffer_flags(const struct buffer *buffer)
 {
     uint32_t flags = buffer->record->flags & BUFFER_FLAGS_ON_WIRE, seals;
 
+    if (flags & BUFFER_CLIENT_CHARGED && buffer->record->pages == PAGES_THP)
+        flags |= BUFFER_WANTS_THP;
     if ((flags & (BUFFER_PUBLISHABLE | BUFFER_PUBLISHED)) != BUFFER_PUBLISHABLE)
         return flags;
     seals = buffer_seals(buffer);
@@ -556,7 +585,6 @@ struct buffer *buffers_by_watch(const struct buffers *buffers, int wd)
 {
     const struct buffer_record wanted = {.watch = wd};
     struct buffer key = {.record = &wanted};
-    struct buffer *buffer = RB_FIND(buffer_watch_tree, (struct buffer_watch_tree *)&buffers->by_watch, &key);
 
-    return buffer && record_is_live(&buffer->record->head) ? buffer : NULL;
+    return RB_FIND(buffer_watch_tree, (struct buffer_watch_tree *)&buffers->by_watch, &key);
 }

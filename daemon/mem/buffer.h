@@ -15,7 +15,7 @@
  * the stock of its pool and to no user. Nobody finds it until buffer_take() gives it to a user. Before that it is
  * earmarked: the user is charged for it, and it has its home.
  *
- * A buffer, one session's hold on it and its home address take 496 bytes altogether (buffer.c proves it), and 512 are
+ * A buffer, one session's hold on it and its home address take 512 bytes altogether (buffer.c proves it), and 512 are
  * promised, with what tables leave unused of their pages. Hence the trees: a hash table's handle takes nearly twice a
  * tree's link.
  */
@@ -58,17 +58,21 @@ enum buffer_flag {
     BUFFER_EXPORTED = 2048,
     BUFFER_VERIFIED = 4096,
     BUFFER_FOREIGN = 8192,
+    BUFFER_CLIENT_CHARGED = 16384,
+    BUFFER_WANTS_THP = 32768, /* on the wire only */
     /* these are kept to ourselves */
-    BUFFER_IN_HAND = 1 << 28,    /* who held it says that nobody else can have it open or mapped */
-    BUFFER_WAS_CACHED = 1 << 29, /* some client's cache had it, and may still have it mapped */
-    BUFFER_STRICT = 1 << 30,     /* its plan is */
+    BUFFER_HOME_WASTE = 63 << 16, /* waste_note() of what its home wasted when it was taken, if that is charged */
+    BUFFER_IN_HAND = 1 << 28,     /* who held it says that nobody else can have it open or mapped */
+    BUFFER_WAS_CACHED = 1 << 29,  /* some client's cache had it, and may still have it mapped */
+    BUFFER_STRICT = 1 << 30,      /* its plan is */
 };
 
 #define BUFFER_FLAGS_ALL                                                                                      \
     (BUFFER_PUBLISHABLE | BUFFER_NO_ADDRESS | BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY | BUFFER_LAZY | \
      BUFFER_EXPORTED | BUFFER_VERIFIED | BUFFER_FOREIGN | BUFFER_AHEAD | BUFFER_IN_HAND | BUFFER_WAS_CACHED | \
-     BUFFER_STRICT)
-#define BUFFER_FLAGS_ON_WIRE ((uint32_t)0x0fffffff)
+     BUFFER_STRICT | BUFFER_CLIENT_CHARGED | BUFFER_HOME_WASTE)
+#define BUFFER_FLAGS_ON_WIRE    ((uint32_t)0xffff)
+#define BUFFER_HOME_WASTE_SHIFT 16
 
 /* What the broker does about its end; its pointer is in `exit` meanwhile. */
 enum buffer_exit {
@@ -81,6 +85,8 @@ enum buffer_exit {
 struct buffer;
 struct closing;
 struct teardown;
+struct hold;
+RB_HEAD(buffer_hold_tree, hold);
 RB_HEAD(buffer_inode_tree, buffer);
 RB_HEAD(buffer_watch_tree, buffer);
 
@@ -100,13 +106,13 @@ struct buffers {
 
 struct buffer {
     OBJECT(struct buffer_record);
-    RB_ENTRY(buffer) by_inode; /* once it has memory */
-    RB_ENTRY(buffer) by_watch; /* once it is watched */
-    struct arena_extent home;  /* of the arena or, if it is placed in one, of the reservation */
-    struct list holds;         /* struct hold's in_buffer, the oldest first */
-    struct list tokens;        /* struct token's in_buffer */
-    struct list names;         /* struct name's in_buffer */
-    struct charge charge;      /* of its bytes */
+    RB_ENTRY(buffer) by_inode;     /* once it has memory */
+    RB_ENTRY(buffer) by_watch;     /* once it is watched */
+    struct arena_extent home;      /* of the arena or, if it is placed in one, of the reservation */
+    struct buffer_hold_tree holds; /* session/hold.h */
+    struct list tokens;            /* struct token's in_buffer */
+    struct list names;             /* struct name's in_buffer */
+    struct charge charge;          /* of its bytes */
     union {
         struct teardown *teardown;
         struct buffer *next;
@@ -158,6 +164,8 @@ struct buffer_found {
 enum table_verdict buffer_recover(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found,
                                   const char **why);
 void buffers_recovered(struct buffers *buffers);
+/* Charges what its home wastes (va/waste.h), once all that takes addresses is recovered. */
+void buffer_recover_waste(struct buffers *buffers, struct buffer *buffer);
 
 /* Gives it its memory: T (taken over on success), and what commit.h says of it. 0, or BUSY if a buffer has this inode
  * already: then the memory must be made again. A foreign buffer is never BUSY. */

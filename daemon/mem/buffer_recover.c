@@ -128,6 +128,14 @@ static bool find_home(struct buffers *buffers, struct buffer *buffer)
     return true;
 }
 
+void buffer_recover_waste(struct buffers *buffers, struct buffer *buffer)
+{
+    unsigned note = (buffer->record->flags & BUFFER_HOME_WASTE) >> BUFFER_HOME_WASTE_SHIFT;
+
+    if (buffer->charge.account && arena_extent_is_taken(&buffer->home) && !buffer->record->reservation)
+        waste_restore_home(&buffers->reservations->wastes, &buffer->home, note, buffer->charge.account);
+}
+
 static void buffer_recharge(struct buffers *buffers, struct buffer *buffer, const struct buffer_found *found)
 {
     const struct buffer_record *record = buffer->record;

@@ -94,8 +94,7 @@ int pools_choose(struct pools *pools, const struct memory_spec *spec, uint32_t n
     struct pool *last;
     int r;
 
-    if (pools->topology->n_huge && clock_now_ns() - pools->refreshed > REFRESH_NS)
-        pools_refresh(pools);
+    pools_refresh(pools, REFRESH_NS);
     r = pools_find(pools, spec, &last, problem);
     if (r)
         return r;

@@ -29,6 +29,8 @@
 
 /* The loop may commit so much itself, which is as cheap as handing it to a worker. */
 #define COMMIT_INLINE_MAX (UINT64_C(128) << 10)
+/* Several such together, which are done in slices. */
+#define COMMIT_SLICED_MAX (UINT64_C(1) << 20)
 /* The cancel flag is read once for so many bytes. */
 #define COMMIT_SLICE (UINT64_C(64) << 20)
 

@@ -196,20 +196,17 @@ int handle_adoptable(int fd, struct handle_identity *ret, struct problem *proble
     return 0;
 }
 
-bool handle_is_candidate(int fd, uid_t uid, struct handle_identity *ret, bool *ret_writable)
+int handle_show(int fd, uid_t uid, struct handle_shown *ret, struct problem *problem)
 {
     struct handle_identity identity;
     int flags;
 
     /* First the question that only a memfd answers: others, on a network say, could keep us waiting. */
-    if (sys->get_seals(fd) < 0)
-        return false;
-    flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || (flags & O_PATH))
-        return false;
-    if (handle_identity(fd, &identity) < 0 || !S_ISREG(identity.mode) || identity.uid != uid)
-        return false;
-    *ret = identity;
-    *ret_writable = (flags & O_ACCMODE) == O_RDWR;
-    return true;
+    if (sys->get_seals(fd) < 0 || (flags = fcntl(fd, F_GETFL)) < 0 || handle_identity(fd, &identity) < 0 ||
+        flags & (O_PATH | O_WRONLY) || !S_ISREG(identity.mode) || identity.uid != uid)
+        return refuse(problem, STATUS_FD_FOREIGN,
+                      "the descriptor is of no memory file of this broker's user (%u); send what EXPORT gave",
+                      (unsigned)uid);
+    *ret = (struct handle_shown){.identity = identity, .writable = (flags & O_ACCMODE) == O_RDWR, .fd = -1};
+    return 0;
 }

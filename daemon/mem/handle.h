@@ -74,7 +74,13 @@ bool handle_is_ours(const struct handle_probe *probe, const struct handle_identi
  * Safe for any kind of descriptor. 0; NOT_SUPPORTED, SIZE_ZERO, INVALID_ARGUMENT (not open for reading). */
 int handle_adoptable(int fd, struct handle_identity *ret, struct problem *problem);
 
-/* Could this descriptor of a stranger be one of our buffers (a memfd of this user)? It must still
- * be looked up by its inode and proven by watch_is(). Safe for any kind of descriptor; *ret and *ret_writable are set
- * only if true. */
-bool handle_is_candidate(int fd, uid_t uid, struct handle_identity *ret, bool *ret_writable);
+/* A stranger's descriptor as a broker knows it: by what another process, the door, has seen of it. */
+struct handle_shown {
+    struct handle_identity identity;
+    bool writable;
+    int fd; /* of memory to adopt; else -1 */
+};
+
+/* Could this descriptor of a stranger be one of a broker's buffers: a memfd of its user? It must still be looked up by
+ * its inode. Safe for any kind of descriptor. 0, or FD_FOREIGN. */
+int handle_show(int fd, uid_t uid, struct handle_shown *ret, struct problem *problem);

@@ -33,6 +33,13 @@ enum placement {
     PLACEMENT_LOCAL = 5,
 };
 
+/* Who allocates all pages of a buffer, and has its control group pay for them. The ledger's numbers. */
+enum committer {
+    COMMITTER_BROKER = 0, /* before anybody sees it */
+    COMMITTER_NONE = 1,   /* lazy: who touches a page first allocates it */
+    COMMITTER_CLIENT = 2, /* who it is allocated for, before anybody else sees it */
+};
+
 /* More would cost the kernel a policy object each, and the commit a few system calls. */
 #define PLAN_PARTS_MAX 16384
 

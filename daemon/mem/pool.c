@@ -257,12 +257,20 @@ static int pool_refuse_share(const struct pool *pool, uint64_t bytes, struct poo
     char what[POOL_NAME_MAX + 32];
 
     (void)snprintf(what, sizeof(what), "bytes of pool %s", pool->name);
-    return account_refuse_share(view.payer, what, share.has, bytes, share.most, problem);
+    return problem_short_of(problem, account_refuse_share(view.payer, what, share.has, bytes, share.most, problem),
+                            (struct shortage){pool->name, "bytes", bytes, share.has, share.most, 0});
+}
+
+struct shortage pool_shortage(const struct pool *pool, uint64_t bytes)
+{
+    uint64_t capacity = pool_capacity(pool);
+
+    return (struct shortage){pool->name, "bytes", bytes, left_of(capacity, pool_available(pool)), capacity, 0};
 }
 
 static int pool_refuse_full(const struct pool *pool, uint64_t bytes, struct problem *problem)
 {
-    return refuse(problem, STATUS_POOL_FULL,
+    return refuse(problem, problem_short_of(problem, STATUS_POOL_FULL, pool_shortage(pool, bytes)),
                   "%llu bytes do not fit into pool %s now (%llu bytes available); release something, "
                   "wait, or use another pool",
                   (unsigned long long)bytes, pool->name, (unsigned long long)pool_available(pool));
@@ -309,10 +317,24 @@ int pool_plan(struct pool *pool, const struct memory_spec *spec, uint64_t size, 
     r = make_plan(&unused, pool, &plan, empty, problem);
     if (r != STATUS_POOL_FULL)
         return r ? r : pool_refuse_full(pool, plan.bytes, problem);
-    return refuse(problem, STATUS_TOO_BIG,
+    return refuse(problem, problem_short_of(problem, STATUS_TOO_BIG, pool_shortage(pool, plan.bytes)),
                   "%llu bytes placed like this are more than pool %s could ever hold (its capacity is "
                   "%llu bytes); ask for less, or for more nodes",
                   (unsigned long long)plan.bytes, pool->name, (unsigned long long)pool_capacity(pool));
+}
+
+uint64_t pool_used_by(const struct pool *pool, const struct account *account)
+{
+    const struct tally *own = account_place(account, pool->place);
+    uint64_t sum = 0;
+
+    if (own)
+        return tally_used(own);
+    for (uint32_t i = 0; i < pool->n_nodes; i++) {
+        own = account_place(account, pool_node_budget(pool, pool->nodes[i])->place);
+        sum += own ? tally_used(own) : 0;
+    }
+    return sum;
 }
 
 uint32_t pool_remoteness(struct pool *pool, const struct memory_spec *spec, const struct plan *plan)
@@ -411,7 +433,7 @@ uint64_t pool_most_stock(const struct pool *pool)
 {
     const struct pool_capacity *most = &pool->most_stock;
 
-    if (pool->lazy || pool->retired)
+    if (pool->committer != COMMITTER_BROKER || pool->retired)
         return 0;
     return most->percent ? percent_of(pool_capacity(pool), most->percent) : most->bytes;
 }
@@ -438,7 +460,7 @@ int pool_reserve(const struct pool_demand *demand, struct problem *problem)
     struct pool *pool = demand->pool;
 
     if (demand->on_node > free_on_node(pool, demand->node, now))
-        return refuse(problem, STATUS_POOL_FULL,
+        return refuse(problem, problem_short_of(problem, STATUS_POOL_FULL, pool_shortage(pool, demand->on_node)),
                       "node %u has no room for %llu bytes more now (%llu bytes available); release something there, or "
                       "use another node",
                       demand->node, (unsigned long long)demand->on_node,

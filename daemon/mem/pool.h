@@ -53,12 +53,13 @@ struct pool_config {
     uint64_t part_size;
     uint32_t n_weights; /* 0 or n_nodes */
     uint32_t weights[TOPOLOGY_NODES_MAX];
-    bool lazy;
+    enum committer committer; /* BROKER of HUGETLB */
     struct allow allow;
 };
 
 struct pools_config {
     struct pool_capacity capacity;   /* of every node, for base pages and THP; not set = 50 % */
+    enum committer committer;        /* of the pools that are not declared, but for those of hugetlb pages */
     bool base_pages;                 /* a request that does not name pages gets base pages, however large it is */
     struct pool_capacity stock;      /* of the pools that are not declared, as theirs */
     struct pool_capacity huge_stock; /* likewise, of those of hugetlb pages */
@@ -93,7 +94,7 @@ struct pool {
     uint32_t weights[TOPOLOGY_NODES_MAX];
     uint32_t n_nodes;
     uint32_t nodes[TOPOLOGY_NODES_MAX];
-    bool lazy;
+    enum committer committer;
     bool declared;         /* by the configuration, not made by itself */
     uint32_t budget_index; /* which of a node's budgets: 0 for base pages and THP, else 1 + index of the size */
     uint64_t cap;          /* UINT64_MAX: none of its own */
@@ -249,6 +250,11 @@ bool pool_fits_soon(struct pool *pool, const struct memory_spec *spec, uint64_t 
 uint64_t pool_largest_soon(struct pool *pool, const struct account *payer);
 uint64_t pool_available_soon(const struct pool *pool, const struct account *payer);
 
+/* What an account's user has of what the pool could give out: of its cap, or of its nodes. */
+uint64_t pool_used_by(const struct pool *pool, const struct account *account);
+/* So many bytes do not fit. */
+struct shortage pool_shortage(const struct pool *pool, uint64_t bytes);
+
 /* What the pool and its nodes could give out now, stock included; and at most. */
 uint64_t pool_available(const struct pool *pool);
 uint64_t pool_capacity(const struct pool *pool);
@@ -262,6 +268,6 @@ bool pool_has_node(const struct pool *pool, uint32_t node);
 /* A request that names no pages gets base pages from now on, or pages by its size. */
 void pools_set_base_pages(struct pools *pools, bool base_pages);
 
-/* Asks again how many huge pages there may be, as pools_choose() does from time to time. Buffers stay charged even if
- * they have more. */
-void pools_refresh(struct pools *pools);
+/* Asks again how many huge pages there may be, unless it did less than `age_ns` ago. Buffers stay charged even if they
+ * have more. */
+void pools_refresh(struct pools *pools, uint64_t age_ns);

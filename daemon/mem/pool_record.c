@@ -25,7 +25,8 @@ static bool is_pool_sound(const struct pool_record *record)
         if (record->node[i] >= TOPOLOGY_NODES_MAX)
             return false;
     return record->name[0] && memchr(record->name, 0, sizeof(record->name)) && is_power_of_two(record->page_size) &&
-           is_power_of_two(record->granule) && record->pages > PAGES_ANY && record->pages <= PAGES_HUGETLB;
+           is_power_of_two(record->granule) && record->pages > PAGES_ANY && record->pages <= PAGES_HUGETLB &&
+           record->committer <= COMMITTER_CLIENT;
 }
 
 /* Does a buffer of the recorded pool fit into this one, which has the same pages and at least the same nodes? */
@@ -77,7 +78,7 @@ static struct pool *pool_retire(struct pools *pools, const struct pool_record *r
     pool->granule = record->granule;
     pool->placement = (enum placement)record->placement;
     pool->part_size = record->part_size;
-    pool->lazy = record->lazy;
+    pool->committer = (enum committer)record->committer;
     pool->n_nodes = record->n_nodes;
     for (uint32_t i = 0; i < record->n_nodes; i++)
         pool->nodes[i] = record->node[i];
@@ -145,7 +146,7 @@ static int new_record(struct pools *pools, struct pool *pool)
     record->n_nodes = pool->n_nodes;
     record->pages = (uint8_t)pool->pages;
     record->placement = (uint8_t)pool->placement;
-    record->lazy = pool->lazy;
+    record->committer = (uint8_t)pool->committer;
     memcpy(record->name, pool->name, sizeof(record->name));
     for (uint32_t i = 0; i < pool->n_nodes; i++)
         record->node[i] = (uint8_t)pool->nodes[i];

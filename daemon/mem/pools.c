@@ -55,14 +55,20 @@ static void set_budgets(struct pools *pools, const struct pool_capacity *capacit
             bytes = capacity->bytes < node->total ? capacity->bytes : node->total;
         pools->budgets[0][node->number].capacity = align_down(bytes, pools->topology->base_page);
     }
-    pools_refresh(pools);
+    pools_refresh(pools, 0);
 }
 
-void pools_refresh(struct pools *pools)
+void pools_refresh(struct pools *pools, uint64_t age_ns)
 {
     const struct topology *topology = pools->topology;
+    uint64_t now;
 
-    pools->refreshed = clock_now_ns();
+    if (!topology->n_huge)
+        return;
+    now = clock_now_ns();
+    if (now - pools->refreshed < age_ns)
+        return;
+    pools->refreshed = now;
     for (uint32_t h = 0; h < topology->n_huge; h++)
         for (uint32_t i = 0; i < topology->n_nodes; i++) {
             uint32_t number = topology->nodes[i].number;
@@ -134,21 +140,23 @@ static struct pool *pools_fresh(struct pools *pools)
 
 /* Adds a pool for each node that has such pages, and one over all of these nodes if there are several. */
 static void add_kind(struct pools *pools, enum pages pages, uint64_t page_size, const char *suffix,
-                     const struct pool_capacity *stock)
+                     const struct pools_config *config)
 {
     struct pool all;
     struct pool *pool = pools_fresh(pools);
 
     if (!set_kind(pool, pages, page_size))
         return;
-    pool->most_stock = *stock;
+    pool->most_stock = pages == PAGES_HUGETLB ? config->huge_stock : config->stock;
+    pool->committer = pages == PAGES_HUGETLB ? COMMITTER_BROKER : config->committer;
     all = *pool;
     for (uint32_t i = 0; i < pools->topology->n_nodes; i++) {
         uint32_t number = pools->topology->nodes[i].number;
 
         pool = pools_fresh(pools);
         (void)set_kind(pool, pages, page_size);
-        pool->most_stock = *stock;
+        pool->most_stock = all.most_stock;
+        pool->committer = all.committer;
         if (!pools->budgets[pool->budget_index][number].capacity)
             continue;
         (void)snprintf(pool->name, sizeof(pool->name), "node%u-%s", number, suffix);
@@ -257,7 +265,7 @@ static int add_declared(struct pools *pools, const struct pool_config *config, s
         r = set_placement(pool, config, problem);
     if (r)
         return r;
-    pool->lazy = config->lazy;
+    pool->committer = config->committer;
     pool->allow = config->allow;
     pool->declared = true;
     pool->most_stock = config->stock;
@@ -294,11 +302,10 @@ int pools_new(struct pools **ret, const struct topology *topology, const struct 
     pools->topology = topology;
     pools_set_base_pages(pools, config->base_pages);
     set_budgets(pools, &config->capacity);
-    add_kind(pools, PAGES_BASE, 0, size_text(topology->base_page).text, &config->stock);
-    add_kind(pools, PAGES_THP, 0, "thp", &config->stock);
+    add_kind(pools, PAGES_BASE, 0, size_text(topology->base_page).text, config);
+    add_kind(pools, PAGES_THP, 0, "thp", config);
     for (uint32_t i = 0; i < topology->n_huge; i++)
-        add_kind(pools, PAGES_HUGETLB, topology->huge_sizes[i], size_text(topology->huge_sizes[i]).text,
-                 &config->huge_stock);
+        add_kind(pools, PAGES_HUGETLB, topology->huge_sizes[i], size_text(topology->huge_sizes[i]).text, config);
     for (size_t i = 0; i < config->n_pools; i++) {
         r = add_declared(pools, &config->pools[i], problem);
         if (r) {

@@ -102,7 +102,7 @@ int token_new(struct tokens *tokens, const struct token_args *args, struct token
     record->buffer = args->buffer->record->head.id;
     record->session = args->session;
     record->expires_at = args->expires_at;
-    record->start_time = args->start_time;
+    record->identity = args->identity;
     record->rights = args->rights;
     record->flags = args->flags;
     record->uses = args->uses;
@@ -304,8 +304,7 @@ int tokens_check(const struct tokens *tokens, const uint8_t wire[static MEMORYD_
     if (record->flags & TOKEN_ONLY_GID && !peer_in_group(bearer, record->gid))
         return refuse(problem, STATUS_TOKEN_NOT_YOURS, "this token is for members of group %" PRIu32 " only",
                       record->gid);
-    if (record->flags & TOKEN_ONLY_PID &&
-        ((uint32_t)bearer->pid != record->pid || bearer->start_time != record->start_time))
+    if (record->flags & TOKEN_ONLY_PID && !peer_is_process(bearer, (pid_t)record->pid, record->identity))
         return refuse(problem, STATUS_TOKEN_NOT_YOURS,
                       "this token is for the process that had pid %" PRIu32 " when it was made only", record->pid);
     *ret = token;

@@ -85,7 +85,7 @@ struct token_args {
     uid_t uid;
     gid_t gid;
     pid_t pid;
-    uint64_t start_time; /* of that process */
+    uint64_t identity; /* of that process */
 };
 
 void tokens_init(struct tokens *tokens, struct ledger *ledger);

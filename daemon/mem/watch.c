@@ -73,22 +73,6 @@ void watch_remove(struct watch *watch, int wd)
     (void)sys->inotify_remove(watch->fd, wd);
 }
 
-bool watch_is(struct watch *watch, int fd, int wd)
-{
-    int same;
-
-    /* Only a memfd has seals; a path look-up for other kinds of files might wait for a network. */
-    if (sys->get_seals(fd) < 0)
-        return false;
-    /* A file that was not watched must not stay so; one that was may be another buffer's. */
-    same = sys->inotify_add(watch->fd, fd, IN_CLOSE | IN_MASK_CREATE);
-    if (same >= 0) {
-        (void)sys->inotify_remove(watch->fd, same);
-        return false;
-    }
-    return errno == EEXIST && sys->inotify_add(watch->fd, fd, MASK) == wd;
-}
-
 int watch_read(struct watch *watch, watch_fn *fn, void *userdata)
 {
     struct inotify_event events[EVENTS_AT_ONCE];

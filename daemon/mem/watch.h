@@ -4,8 +4,7 @@
  *
  * WATCH_CLOSED means that the last descriptor and mapping of some description of the file are gone, whoever had them
  * and however they ended; the broker then asks handle_sole() again. WATCH_GONE means that the inode is gone, and with
- * it the last page. A watch is also a name for an inode that cannot be forged: watching the same inode again gives the
- * same number, by which watch_is() proves that a stranger's descriptor is of this very buffer.
+ * it the last page.
  */
 #pragma once
 
@@ -39,9 +38,6 @@ void watch_deinit(struct watch *watch);
 int watch_add(struct watch *watch, int fd, int *ret_wd, struct problem *problem);
 /* The watch may have ended by itself. */
 void watch_remove(struct watch *watch, int wd);
-
-/* Is fd a descriptor of the very inode that wd watches? Safe for any kind of descriptor. */
-bool watch_is(struct watch *watch, int fd, int wd);
 
 /* Calls fn for a bounded number of events, those of unknown or former watches included. The descriptor stays readable
  * if there are more. 0 or a negative errno. */

@@ -31,7 +31,8 @@ void connection_disarm_deadline(struct connection *connection)
 /* Nothing remembers that reading has stopped: whatever is done for the connection asks anew. */
 static bool connection_may_read(const struct connection *connection)
 {
-    return connection->readable && !connection->finishing && connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&
+    return connection->readable && !connection->finishing && !connection->held &&
+           connection->unanswered < MEMORYD_UNACKNOWLEDGED_MAX &&
            connection->queued <= connection->net->limits.queued_bytes;
 }
 
@@ -40,9 +41,24 @@ void connection_schedule(struct connection *connection)
     if (connection->closing || !connection->identified || connection->writable || connection->overdue ||
         connection_may_read(connection))
         fair_queue_add(&connection->net->queue, &connection->user->flow, &connection->task);
+    /* else many connections of a user could have some open */
+    if (connection->opening)
+        fair_queue_put_first(&connection->user->flow, &connection->task);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* The packet in the buffer is not sound: an enum frame_error. */
+static void connection_refuse(struct connection *connection, int error, size_t size)
+{
+    struct net *net = connection->net;
+
+    net->handler->refused(net->userdata, connection, error, net->buffer, size);
+    if (connection->closing)
+        return;
+    log_client(LOG_LEVEL_WARNING, connection->who, "disconnected: %s", frame_error_text(error));
+    connection_finish(connection);
+}
 
 static void handle_packet(struct connection *connection, size_t size, struct fdset *fds)
 {
@@ -51,18 +67,9 @@ static void handle_packet(struct connection *connection, size_t size, struct fds
     const uint8_t *payload;
     int r;
 
-    if (sockio_has_socket(fds)) {
-        connection_close(connection, LOG_LEVEL_WARNING,
-                         "disconnected: it sent a socket as a descriptor, and no method wants one");
-        return;
-    }
     r = frame_decode(net->buffer, size, fdset_count(fds), FRAME_FROM_CLIENT, &header, &payload);
     if (r) {
-        net->handler->refused(net->userdata, connection, r, net->buffer, size);
-        if (!connection->closing) {
-            log_client(LOG_LEVEL_WARNING, connection->who, "disconnected: %s", frame_error_text(r));
-            connection_finish(connection);
-        }
+        connection_refuse(connection, r, size);
         return;
     }
     connection->unanswered++;
@@ -72,22 +79,24 @@ static void handle_packet(struct connection *connection, size_t size, struct fds
         net_fail(net, r);
 }
 
-/* Receives one packet and hands it up. */
+/*
+ * Receives one packet and hands it up. Whoever receives a descriptor of a client closes it, and that may take for ever
+ * (daemon/door/door.h). From 6.16 on the kernel refuses to send any here. Before, and on a connection that was made
+ * before it was told to, the next packet is looked at first, and one that brings descriptors is never received.
+ */
 static void read_one(struct connection *connection)
 {
     struct net *net = connection->net;
-    _cleanup_fdset_ struct fdset fds = {.closer = closer_fds(connection->user->closer)};
+    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
     size_t size;
-    int r;
+    int r = connection->peeks ? sockio_peek(connection->fd, net->buffer, MEMORYD_FRAME_MAX, &size) : 0;
 
-    if (net_user_is_backlogged(net, connection->user)) {
-        connection_close(connection, LOG_LEVEL_WARNING,
-                         "disconnected: %u descriptors that its user sent are not closed yet",
-                         closer_pending(connection->user->closer));
+    if (r == SOCKIO_E_FDS_LOST) {
+        connection_refuse(connection, FRAME_E_DESCRIPTORS, size);
         return;
     }
-    r = sockio_recv(connection->fd, net->buffer, MEMORYD_FRAME_MAX + 1, &size, &fds);
-
+    if (!r)
+        r = sockio_recv(connection->fd, net->buffer, MEMORYD_FRAME_MAX + 1, &size, &fds);
     switch (r) {
     case 0:
         handle_packet(connection, size, &fds);
@@ -154,7 +163,7 @@ static void connection_check_deadline(struct connection *connection)
 {
     if (!connection->established && !connection->finishing)
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it connected and did not send HELLO");
-    else if (list_is_linked(&connection->waiting_link) && !connection->fds_in_flight)
+    else if (list_is_linked(&connection->waiting_link) && connection_settle(connection) && !connection->unread)
         connection_arm_deadline(connection, connection->net->limits.stall_ms); /* others make it wait */
     else
         connection_close(connection, LOG_LEVEL_WARNING, "disconnected: it does not read its replies");
@@ -193,10 +202,19 @@ static void connection_serve(struct fair_task *task)
     connection_schedule(connection);
 }
 
+static void connection_leaves(struct connection *connection)
+{
+    if (!connection->leaving)
+        connection->net->n_leaving++;
+    connection->leaving = true;
+}
+
 static void on_readable(evutil_socket_t fd, short events, void *userdata)
 {
     struct connection *connection = userdata;
 
+    if (events & EV_CLOSED)
+        connection_leaves(connection);
     connection->arrived = connection->readable = true;
     connection_schedule(connection);
 }
@@ -219,14 +237,14 @@ static void on_deadline(evutil_socket_t fd, short events, void *userdata)
 
 /* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
-struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user)
+struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user, bool peeks)
 {
     struct connection *connection = calloc(1, sizeof(*connection));
 
     if (!connection)
         return NULL;
-    if (event_assign(&connection->read_event, net->base, fd, EV_READ | EV_ET | EV_PERSIST, on_readable, connection) <
-            0 ||
+    if (event_assign(&connection->read_event, net->base, fd, EV_READ | EV_CLOSED | EV_ET | EV_PERSIST, on_readable,
+                     connection) < 0 ||
         event_assign(&connection->write_event, net->base, fd, EV_WRITE | EV_ET | EV_PERSIST, on_writable, connection) <
             0 ||
         event_assign(&connection->deadline_event, net->base, -1, 0, on_deadline, connection) < 0) {
@@ -236,12 +254,14 @@ struct connection *connection_new(struct net *net, int fd, struct peer *peer, st
     connection->net = net;
     connection->user = user;
     connection->fd = fd;
+    connection->peeks = peeks;
     connection->who = (struct log_client){.uid = peer->uid, .pid = peer->pid};
     connection->peer = *peer;
     *peer = (struct peer)PEER_NULL;
     fair_task_init(&connection->task, connection_serve);
     list_init(&connection->in_flight_link);
     list_init(&connection->waiting_link);
+    list_init(&connection->unread_link);
     list_init(&connection->outbox);
     list_append(&net->connections, &connection->in_connections);
     net->n_connections++;
@@ -256,12 +276,13 @@ struct connection *connection_free(struct connection *connection)
     struct net *net = connection->net;
 
     outbox_clear(connection);
-    outbox_fds_delivered(connection);
+    outbox_delivered(connection);
     list_remove(&connection->in_connections);
     fair_queue_remove(&net->queue, &connection->user->flow, &connection->task);
     net->n_connections--;
+    net->n_leaving -= connection->leaving;
     connection->user->connections--;
-    net_close_socket(connection->user->closer, connection->fd);
+    net_close_socket(net, connection->user->uid, connection->fd, connection->peeks);
     net_user_unref(net, connection->user);
     peer_deinit(&connection->peer);
     free(connection);
@@ -275,6 +296,12 @@ void connection_established(struct connection *connection)
     connection->established = true;
     if (!outbox_has_reply(connection))
         connection_disarm_deadline(connection);
+}
+
+void connection_hold(struct connection *connection, bool held)
+{
+    connection->held = held;
+    connection_schedule(connection);
 }
 
 void connection_finish(struct connection *connection)
@@ -294,6 +321,7 @@ void connection_close(struct connection *connection, enum log_level level, const
     if (connection->closing)
         return;
     connection->closing = true;
+    connection_leaves(connection);
     va_start(arguments, format);
     (void)vsnprintf(reason, sizeof(reason), format, arguments);
     va_end(arguments);

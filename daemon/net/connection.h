@@ -45,38 +45,51 @@ struct connection {
     struct fair_task task;
     struct peer peer; /* without its process until it is identified; empty once a session has taken it */
     struct log_client who;
-    const char *crowded; /* why HELLO refuses it: there is no room; or NULL */
+    const char *crowded; /* why there was no room for it when it came; or NULL */
     void *userdata;      /* the handler's */
 
     struct list in_connections;
     struct list in_flight_link;
     struct list waiting_link;
+    struct list unread_link;
 
     struct event read_event;
     struct event write_event;
     struct event deadline_event; /* of the handshake, then of a reply that nobody reads */
 
     struct list outbox;
-    size_t queued;       /* bytes in the outbox */
-    unsigned n_events;   /* events among them */
-    unsigned unanswered; /* requests without a reply yet */
+    struct fdset *opening; /* descriptors of its first packet, the others being opened in further turns; or NULL */
+    size_t queued;         /* bytes in the outbox */
+    unsigned n_events;     /* events among them */
+    unsigned unanswered;   /* requests without a reply yet */
     unsigned fds_in_flight;
     uint64_t fds_sent_at; /* when descriptors were last sent */
+    size_t unread;        /* what it has not received takes so much of the kernel's memory at most */
+    uint64_t unread_at;   /* when that was last seen to get less */
     unsigned burst;       /* packets read in a row */
 
+    bool peeks; /* it may bring descriptors, which the kernel refuses for the others: see read_one() */
     bool identified;
     bool arrived;  /* something has; descriptors in flight may have been received */
     bool readable; /* there may be something to read */
     bool writable; /* what waits may be sent */
     bool overdue;  /* the deadline has passed */
+    bool held;     /* nothing is read: a request is at work that the next one has to wait for */
     bool established;
     bool finishing; /* close when the outbox is empty */
     bool closing;
+    bool leaving;      /* it has been closed, by whomever, and is not freed yet */
     bool write_closed; /* its client has gone, and left packets to be read */
 };
 
 /* The client has said HELLO: the deadline of the handshake ends. */
 void connection_established(struct connection *connection);
+
+/* Why there is still no room for it, or NULL: others may have gone since it came. */
+const char *connection_crowded(struct connection *connection);
+
+/* Nothing is read from it while it is held, whatever has arrived. */
+void connection_hold(struct connection *connection, bool held);
 
 /* Sends the reply to one request, or a copy of it later. The handler is asked for its descriptors when it leaves. */
 void connection_reply(struct connection *connection, const struct outgoing *reply);

@@ -2,28 +2,42 @@
 /* See fair_queue.h. */
 #include "net/fair_queue.h"
 
-void fair_queue_init(struct fair_queue *queue, uint64_t (*now)(void))
+static int flow_compare(const struct fair_flow *a, const struct fair_flow *b)
 {
-    list_init(&queue->back);
-    list_init(&queue->flows);
-    queue->clock = now();
-    queue->period = 1;
-    queue->runs = NULL;
-    queue->now = now;
+    if (a->used != b->used)
+        return a->used < b->used ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+TREE_GENERATE(fair_flows, fair_flow, entry, flow_compare)
+
+void fair_queue_init(struct fair_queue *queue, const struct fair_clocks *clocks)
+{
+    *queue = (struct fair_queue){.level = FAIR_AHEAD_NS, .most = FAIR_AHEAD_NS, .clocks = clocks};
 }
 
 void fair_flow_init(struct fair_flow *flow)
 {
-    list_init(&flow->link);
+    *flow = (struct fair_flow){.weight = 1};
     list_init(&flow->tasks);
-    flow->credit = 0;
-    flow->left = 0;
-    flow->period = 0;
+}
+
+static void flow_wait(struct fair_queue *queue, struct fair_flow *flow)
+{
+    RB_INSERT(fair_flows, &queue->flows, flow);
+    flow->waiting = true;
+}
+
+static void flow_leave(struct fair_queue *queue, struct fair_flow *flow)
+{
+    if (flow->waiting)
+        RB_REMOVE(fair_flows, &queue->flows, flow);
+    flow->waiting = false;
 }
 
 void fair_flow_remove(struct fair_queue *queue, struct fair_flow *flow)
 {
-    list_remove(&flow->link);
+    flow_leave(queue, flow);
     if (queue->runs == flow)
         queue->runs = NULL;
 }
@@ -34,24 +48,14 @@ void fair_task_init(struct fair_task *task, void (*run)(struct fair_task *task))
     task->run = run;
 }
 
+/* It was away. */
 static void flow_begin(struct fair_queue *queue, struct fair_flow *flow)
 {
-    uint64_t away = queue->clock - flow->left;
-
-    if (flow->period != queue->period || away >= FAIR_QUANTUM_NS + FAIR_DEBT_MAX_NS)
-        flow->credit = FAIR_QUANTUM_NS;
-    else if ((flow->credit += (int64_t)away) > FAIR_QUANTUM_NS)
-        flow->credit = FAIR_QUANTUM_NS;
-    list_append(flow->credit > 0 ? &queue->back : &queue->flows, &flow->link);
-}
-
-static void flow_check_idle(struct fair_queue *queue, struct fair_flow *flow)
-{
-    if (!list_is_empty(&flow->tasks) || !list_is_linked(&flow->link))
-        return;
-    list_remove(&flow->link);
-    flow->left = queue->clock;
-    flow->period = queue->period;
+    if (flow->used < queue->level - FAIR_AHEAD_NS)
+        flow->used = queue->level - FAIR_AHEAD_NS;
+    if (queue->runs || !fair_queue_is_empty(queue))
+        queue->shared = true;
+    flow_wait(queue, flow);
 }
 
 void fair_queue_add(struct fair_queue *queue, struct fair_flow *flow, struct fair_task *task)
@@ -59,7 +63,7 @@ void fair_queue_add(struct fair_queue *queue, struct fair_flow *flow, struct fai
     if (list_is_linked(&task->link))
         return;
     list_append(&flow->tasks, &task->link);
-    if (!list_is_linked(&flow->link))
+    if (!flow->waiting && queue->runs != flow)
         flow_begin(queue, flow);
 }
 
@@ -72,31 +76,38 @@ void fair_queue_put_first(struct fair_flow *flow, struct fair_task *task)
 void fair_queue_remove(struct fair_queue *queue, struct fair_flow *flow, struct fair_task *task)
 {
     list_remove(&task->link);
-    flow_check_idle(queue, flow);
+    if (list_is_empty(&flow->tasks))
+        flow_leave(queue, flow);
 }
 
-/* Of those that are always there: whose turn it is. Each round lessens a debt, so it is found soon. */
-static struct fair_flow *queue_turn(struct fair_queue *queue)
+/*
+ * What a task cost that took so long by the clock: less, if the thread did not have the processor all the time since
+ * the last look. For the first one of a busy period there is none, and nothing to compare with: it counts as cheap.
+ */
+static uint64_t queue_cost(struct fair_queue *queue, uint64_t ns)
 {
-    for (;;) {
-        struct fair_flow *flow = container_of(list_first(&queue->flows), struct fair_flow, link);
+    uint64_t used, passed, away;
 
-        if (flow->credit > 0)
-            return flow;
-        flow->credit += FAIR_QUANTUM_NS;
-        list_remove(&flow->link);
-        list_append(&queue->flows, &flow->link);
-    }
+    if (ns <= FAIR_CHEAP_NS || !queue->shared)
+        return ns;
+    used = queue->clocks->used();
+    passed = queue->clock - queue->looked_at;
+    away = queue->looked ? passed - (used - queue->looked_used) : ns;
+    queue->looked = true;
+    queue->looked_at = queue->clock;
+    queue->looked_used = used;
+    return away + FAIR_CHEAP_NS < ns ? ns - away : FAIR_CHEAP_NS;
 }
 
 static void flow_charge(struct fair_queue *queue, struct fair_flow *flow, uint64_t ns)
 {
-    const uint64_t most = FAIR_DEBT_MAX_NS + FAIR_QUANTUM_NS;
+    const uint64_t most = queue->level + FAIR_BEHIND_NS;
 
-    flow->credit -= (int64_t)(ns < most ? ns : most);
-    if (flow->credit < -FAIR_DEBT_MAX_NS)
-        flow->credit = -FAIR_DEBT_MAX_NS;
-    flow_check_idle(queue, flow);
+    flow->used += ns / flow->weight;
+    if (flow->used > most)
+        flow->used = most;
+    if (flow->used > queue->most)
+        queue->most = flow->used;
 }
 
 static void queue_serve(struct fair_queue *queue, struct fair_flow *flow)
@@ -104,50 +115,34 @@ static void queue_serve(struct fair_queue *queue, struct fair_flow *flow)
     struct fair_task *task = container_of(list_pop(&flow->tasks), struct fair_task, link);
     uint64_t before = queue->clock;
 
+    flow_leave(queue, flow);
+    if (flow->used > queue->level)
+        queue->level = flow->used;
     queue->runs = flow;
     task->run(task);
-    queue->clock = queue->now();
-    if (queue->runs)
-        flow_charge(queue, flow, queue->clock - before);
+    queue->clock = queue->clocks->now();
+    if (!queue->runs)
+        return;
     queue->runs = NULL;
-}
-
-/* False: none of them is left. */
-static bool queue_serve_back(struct fair_queue *queue)
-{
-    struct list *link = list_first(&queue->back);
-    struct fair_flow *flow;
-
-    if (!link)
-        return false;
-    flow = container_of(link, struct fair_flow, link);
-    if (flow->credit > 0) {
-        queue_serve(queue, flow);
-        return true;
-    }
-    list_remove(link);
-    list_append(&queue->flows, link);
-    return true;
+    flow_charge(queue, flow, queue_cost(queue, queue->clock - before));
+    if (!list_is_empty(&flow->tasks))
+        flow_wait(queue, flow);
 }
 
 bool fair_queue_run(struct fair_queue *queue, uint64_t ns)
 {
     uint64_t begin;
-    bool others = false;
 
     if (fair_queue_is_empty(queue))
         return false;
-    begin = queue->clock = queue->now();
-    do {
-        if (queue_serve_back(queue))
-            continue;
-        queue_serve(queue, queue_turn(queue));
-        others = true;
-    } while (!fair_queue_is_empty(queue) && queue->clock - begin < ns);
-    if (!others && !list_is_empty(&queue->flows))
-        queue_serve(queue, queue_turn(queue));
+    begin = queue->clock = queue->clocks->now();
+    do
+        queue_serve(queue, RB_MIN(fair_flows, &queue->flows));
+    while (!fair_queue_is_empty(queue) && queue->clock - begin < ns);
     if (!fair_queue_is_empty(queue))
         return true;
-    queue->period++;
+    /* nobody waits, so nobody owes anything */
+    queue->level = queue->most;
+    queue->shared = queue->looked = false;
     return false;
 }

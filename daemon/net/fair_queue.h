@@ -3,17 +3,17 @@
  * Whose turn is it? Users take turns, and so do the tasks of each user.
  *
  * A task is a small piece of work that a user caused: one packet of a connection, the end of a connection, the end of a
- * process. The tasks of a user are a flow, in order of arrival. Flows share the loop by deficit round robin: a flow
- * whose turn it is runs tasks until it has used its quantum of time, and what it used too much is taken off its next
- * turns. So a user with thousands of connections has the same part of the loop as one with a single connection, and who
- * asks for dear things is served less often than who asks for cheap ones.
+ * process. The tasks of a user are a flow, in order of arrival. It is always the turn of the flow that has used least
+ * (start-time fair queueing). So a user with thousands of connections has the same part of the loop as one with a
+ * single connection, who asks for dear things is served less often than who asks for cheap ones, and who asks for less
+ * than its part does not wait for who always asks for more, but for the one task that runs.
  *
- * Who has little to do should not wait for who has much: a flow that was away is served before those that are always
- * there, as long as it has credit left, which comes back while it is away. One of the others is served all the same in
- * each turn of the loop.
+ * A flow that was away has not saved up what it did not use: it starts a little before the others, with what a few
+ * requests cost. What it has used too much is remembered as long as the queue is busy, but not without end.
  *
- * Time is what passes on the clock, so a task during which another process had the processor looks dear. A debt is
- * therefore limited, and ends with the busy period, when no user has anything to do.
+ * What a task uses is processor time. To ask for that takes longer than to look at the clock, so only a task that seems
+ * dear by the clock is looked at closer: perhaps another process had the processor meanwhile, such as the client whose
+ * reply the task sent.
  */
 #pragma once
 
@@ -21,34 +21,46 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/tree.h"
+#include "work/turn.h"
 
-/* What a flow may use before it is another one's turn: about three small requests. */
-#define FAIR_QUANTUM_NS  10000
-#define FAIR_DEBT_MAX_NS (20 * FAIR_QUANTUM_NS)
+/* What a flow that comes back may use before others: a few small requests. */
+#define FAIR_AHEAD_NS 10000
+/* What a flow may have used more than others, as far as that is remembered: twice what the dearest request costs. No
+ * more, since interrupts and the host of a virtual machine take time that looks like ours. */
+#define FAIR_BEHIND_NS 500000
+/* Until then a task is cheap. */
+#define FAIR_CHEAP_NS 4000
+
+struct fair_clocks {
+    uint64_t (*now)(void);
+    uint64_t (*used)(void); /* processor time of this thread */
+};
+
+RB_HEAD(fair_flows, fair_flow);
 
 struct fair_queue {
-    struct list back;       /* flows that were away, and are served first */
-    struct list flows;      /* the others with tasks; whose turn it is, first */
-    uint64_t clock;         /* when the last task ended */
-    uint64_t period;        /* number of the busy period */
-    struct fair_flow *runs; /* that of the task that runs, unless it was removed meanwhile */
-    uint64_t (*now)(void);
+    struct fair_flows flows; /* with tasks, by what they have used */
+    uint64_t level;          /* what the flow whose turn it is has used */
+    uint64_t most;           /* what any flow has used */
+    uint64_t clock;          /* when the last task ended */
+    struct fair_flow *runs;  /* that of the task that runs, unless it was removed meanwhile */
+    const struct fair_clocks *clocks;
+    bool shared;          /* in this busy period there was more than one flow, */
+    bool looked;          /* and the processor time was asked for: */
+    uint64_t looked_at;   /* when, */
+    uint64_t looked_used; /* and what the thread had used until then */
 };
 
 struct fair_flow {
-    struct list link;
+    RB_ENTRY(fair_flow) entry;
     struct list tasks;
-    int64_t credit;  /* ns; negative: a debt */
-    uint64_t left;   /* when it had nothing to do any more, */
-    uint64_t period; /* and in which busy period */
+    uint64_t used;   /* ns, divided by the weight */
+    unsigned weight; /* so many parts are its own */
+    bool waiting;    /* it is in the queue */
 };
 
-struct fair_task {
-    struct list link;
-    void (*run)(struct fair_task *task); /* it is in no queue when it runs, and may free itself */
-};
-
-void fair_queue_init(struct fair_queue *queue, uint64_t (*now)(void));
+void fair_queue_init(struct fair_queue *queue, const struct fair_clocks *clocks);
 void fair_flow_init(struct fair_flow *flow);
 /* The flow is about to be freed; it has no tasks. */
 void fair_flow_remove(struct fair_queue *queue, struct fair_flow *flow);
@@ -61,11 +73,10 @@ void fair_queue_put_first(struct fair_flow *flow, struct fair_task *task);
 /* The flow has no part in the queue any more if this was its last task. */
 void fair_queue_remove(struct fair_queue *queue, struct fair_flow *flow, struct fair_task *task);
 
-/* Runs tasks for about so long, one at least if there is any, and one of those who are always there. Returns whether
- * there are more. */
+/* Runs tasks for about so long, one at least if there is any. Returns whether there are more. */
 bool fair_queue_run(struct fair_queue *queue, uint64_t ns);
 
 static inline bool fair_queue_is_empty(const struct fair_queue *queue)
 {
-    return list_is_empty(&queue->back) && list_is_empty(&queue->flows);
+    return RB_EMPTY(&queue->flows);
 }

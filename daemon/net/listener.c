@@ -6,7 +6,8 @@
  * it takes to know whose limits apply, and no more; the rest of a connection's beginning is done in a turn of its user
  * (connection.c).
  *
- * One wake-up accepts for a bounded time: a storm gets a turn like any other work.
+ * Accepting takes turns with the users (fair_queue.h), one connection at a time, so that a storm has a part of the loop
+ * like any other work.
  */
 
 #include "net/listener.h"
@@ -18,20 +19,25 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/problem.h"
 #include "base/share.h"
 #include "net/internal.h"
+#include "proto/sockio.h"
 
-/* In one wake-up. */
-#define ACCEPT_NS     50000
 #define TURN_AWAY_MAX 16
+/*
+ * Parts of the loop that those who connect have together, beside one of each user. Were it less than a storm takes, the
+ * kernel's queue would be full, and whoever connects would wait until thousands are let in.
+ */
+#define LISTENER_WEIGHT 4
 
 struct listener {
     struct net *net;
     int fd;
     int spare;
     unsigned pauses; /* in a row */
+    struct fair_flow flow;
+    struct fair_task task; /* accepts one */
     struct event event;
     struct event pause_event;
 };
@@ -63,7 +69,7 @@ static void turn_away(struct listener *listener)
         listener->spare = fd_close(listener->spare);
         fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-            net_close_socket(closers_nobody(listener->net->closers), fd);
+            net_close_socket(listener->net, (uid_t)-1, fd, !sockio_refuses_fds(fd));
         listener->spare = open_spare();
         if (fd < 0 || listener->spare < 0)
             break;
@@ -99,24 +105,38 @@ static struct net_user *listener_user(const struct listener *listener, const str
     return user;
 }
 
-/* How many connections the user may have of those that the others leave. */
-static uint64_t connections_of(const struct net *net, const struct net_user *user)
+/* How many connections the user may have of those that the others leave, when there are so many. */
+static uint64_t connections_of(const struct net *net, const struct net_user *user, unsigned n_connections)
 {
-    return share_of(net->limits.connections, net->n_connections - user->connections, user->share);
+    unsigned others = n_connections > user->connections ? n_connections - user->connections : 0;
+
+    return share_of(net->limits.connections, others, user->share);
 }
 
-/* Why HELLO will refuse this client, or NULL. An administrator may be let in all the same: see HELLO. */
-static const char *why_crowded(const struct net *net, int fd, struct net_user *user)
+/*
+ * Nobody is turned away for those who are leaving, whom HELLO waits for, as long as these are not very many: each has a
+ * descriptor, and a user that connects and leaves all the time may always have some.
+ */
+static unsigned connections_that_stay(const struct net *net)
 {
-    uint64_t most = connections_of(net, user);
+    unsigned most = net->limits.connections / 2;
 
-    if (net->n_connections >= net->limits.connections)
+    return net->n_connections - (net->n_leaving < most ? net->n_leaving : most);
+}
+
+/* Why HELLO will refuse this client, or NULL. An administrator may be let in all the same: see HELLO. `counted`: it is
+ * one of those that there are. */
+static const char *why_crowded(const struct net *net, int fd, struct net_user *user, bool counted)
+{
+    uint64_t most = connections_of(net, user, net->n_connections);
+
+    if (net->n_connections - counted >= net->limits.connections)
         return "the broker has as many connections as it may have; try again later, or raise connections in [limits]";
-    if (user->share != SHARE_ALL && user->connections >= most) {
+    if (user->share != SHARE_ALL && user->connections - counted >= most) {
         (void)snprintf(user->why_crowded, sizeof(user->why_crowded),
                        "user %u has %u connections, but may have %llu, %u%% of what the others leave; close some, or "
                        "configure [user %u] share = 100%%",
-                       (unsigned)user->uid, user->connections, (unsigned long long)most, user->share,
+                       (unsigned)user->uid, user->connections - counted, (unsigned long long)most, user->share,
                        (unsigned)user->uid);
         return user->why_crowded;
     }
@@ -125,8 +145,15 @@ static const char *why_crowded(const struct net *net, int fd, struct net_user *u
     return NULL;
 }
 
+const char *connection_crowded(struct connection *connection)
+{
+    if (connection->crowded)
+        connection->crowded = why_crowded(connection->net, connection->fd, connection->user, true);
+    return connection->crowded;
+}
+
 /* Takes the socket if it is let in. */
-static void listener_admit(struct listener *listener, int *fd, struct peer *peer, struct net_user *user)
+static void listener_admit(struct listener *listener, int *fd, struct peer *peer, struct net_user *user, bool peeks)
 {
     struct net *net = listener->net;
     struct log_client who = {.uid = peer->uid, .pid = peer->pid};
@@ -135,21 +162,22 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
     const char *crowded = NULL;
     struct problem why = PROBLEM_NULL;
     struct connection *connection = NULL;
+    unsigned n = connections_that_stay(net), unended, all;
 
-    if (net->n_connections >= net->limits.connections + net->limits.crowded + extra)
-        problem_set(&why, "there are %u connections, and connections in [limits] allows no more", net->n_connections);
+    if (n >= net->limits.connections + net->limits.crowded + extra)
+        problem_set(&why, "there are %u connections, and connections in [limits] allows no more", n);
     else if (!administrator && is_among_last(net, *fd, net->limits.last_descriptors / 2))
         problem_set(&why, "hardly any descriptor is left (LimitNOFILE=)");
     else if (user->connections >= user->connections_most + (uint64_t)extra)
         problem_set(&why, "its user has %u connections, and uid_sessions in [limits] allows no more",
                     user->connections);
-    else if (user->connections >= connections_of(net, user) + net->limits.crowded + extra)
+    else if (user->connections >= connections_of(net, user, n) + net->limits.crowded + extra)
         problem_set(&why, "its user has %u connections, its share of what the others leave", user->connections);
-    else if (net_user_is_backlogged(net, user))
-        problem_set(&why, "%u descriptors that its user sent are not closed yet", closer_pending(user->closer));
+    else if ((unended = net->handler->unended(net->userdata, peer->uid, &all)) > net->limits.unended_uid)
+        problem_set(&why, "%u connections on which its user sent descriptors cannot be closed", unended);
     else {
-        crowded = why_crowded(net, *fd, user);
-        connection = connection_new(net, *fd, peer, user);
+        crowded = why_crowded(net, *fd, user, false);
+        connection = connection_new(net, *fd, peer, user, peeks);
         if (!connection)
             problem_set(&why, "no memory");
     }
@@ -168,25 +196,31 @@ static void listener_receive(struct listener *listener, int fd)
     struct net *net = listener->net;
     struct peer peer = PEER_NULL;
     struct net_user *user = NULL;
+    bool peeks = !sockio_refuses_fds(fd);
     int r = peer_init_user(&peer, fd);
 
+    if (peeks)
+        (void)sockio_refuse_fds(fd);
     if (r)
         log_client(LOG_LEVEL_INFO, nobody, "turned away: its process cannot be identified (%d)", r);
     else if (!(user = listener_user(listener, &peer)))
         log_client(LOG_LEVEL_WARNING, nobody, "turned away: no memory");
     else
-        listener_admit(listener, &fd, &peer, user);
+        listener_admit(listener, &fd, &peer, user, peeks);
     if (fd >= 0)
-        net_close_socket(user ? user->closer : closers_nobody(net->closers), fd);
+        net_close_socket(net, r ? (uid_t)-1 : peer.uid, fd, peeks);
     if (user)
         net_user_unref(net, user);
     peer_deinit(&peer);
 }
 
-/* Each client that is turned away with packets of its own is one more descriptor to close. */
+/* Each client that is turned away with packets of its own is one more connection to end. */
 static bool listener_is_backlogged(const struct net *net)
 {
-    return closers_pending(net->closers) > net->limits.unclosed_all;
+    unsigned all;
+
+    (void)net->handler->unended(net->userdata, (uid_t)-1, &all);
+    return all > net->limits.unended_all;
 }
 
 /* False: nobody is waiting, or there is no room. */
@@ -195,7 +229,7 @@ static bool accept_one(struct listener *listener)
     int fd;
 
     if (listener_is_backlogged(listener->net)) {
-        pause_accepting(listener, "too many descriptors that clients sent are not closed yet");
+        pause_accepting(listener, "too many connections on which clients sent descriptors cannot be closed");
         return false;
     }
     fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -224,15 +258,22 @@ static bool accept_one(struct listener *listener)
     return true;
 }
 
-static void on_connection(evutil_socket_t fd, short events, void *userdata)
+static void listener_turn(struct fair_task *task)
 {
-    struct listener *listener = userdata;
-    uint64_t end = deadline_after_ns(ACCEPT_NS);
+    struct listener *listener = container_of(task, struct listener, task);
 
     if (listener->spare < 0)
         listener->spare = open_spare();
-    while (accept_one(listener) && !deadline_passed(end, clock_now_ns()))
-        ;
+    if (accept_one(listener))
+        fair_queue_add(&listener->net->queue, &listener->flow, task);
+}
+
+/* The kernel tells of each once (EV_ET): until nobody is found waiting any more. */
+static void on_connection(evutil_socket_t fd, short events, void *userdata)
+{
+    struct listener *listener = userdata;
+
+    fair_queue_add(&listener->net->queue, &listener->flow, &listener->task);
 }
 
 static void on_pause_over(evutil_socket_t fd, short events, void *userdata)
@@ -253,9 +294,14 @@ int listener_new(struct listener **ret, struct net *net, int fd)
         return -ENOMEM;
     listener->net = net;
     listener->fd = fd;
+    fair_flow_init(&listener->flow);
+    listener->flow.weight = LISTENER_WEIGHT;
+    fair_task_init(&listener->task, listener_turn);
+    /* one that somebody else has made, for those who connect from now on */
+    (void)sockio_refuse_fds(fd);
     listener->spare = open_spare();
     if (listener->spare < 0 ||
-        event_assign(&listener->event, net->base, fd, EV_READ | EV_PERSIST, on_connection, listener) < 0 ||
+        event_assign(&listener->event, net->base, fd, EV_READ | EV_ET | EV_PERSIST, on_connection, listener) < 0 ||
         event_assign(&listener->pause_event, net->base, -1, 0, on_pause_over, listener) < 0 ||
         event_add(&listener->event, NULL) < 0) {
         fd_close(listener->spare);
@@ -272,6 +318,8 @@ struct listener *listener_free(struct listener *listener)
         return NULL;
     (void)event_del(&listener->event);
     (void)event_del(&listener->pause_event);
+    fair_queue_remove(&listener->net->queue, &listener->flow, &listener->task);
+    fair_flow_remove(&listener->net->queue, &listener->flow);
     fd_close(listener->spare);
     fd_close(listener->fd);
     free(listener);

@@ -16,22 +16,38 @@
 #include "proto/limits.h"
 #include "proto/sockio.h"
 
-/* How often the timer polls. */
-#define BUDGET_INTERVAL_US 2000
+/* How often the timer polls: at first, and when nobody could send anything for long. */
+#define BUDGET_FIRST_US 2000
+#define BUDGET_LAST_US  64000
 /* How many connections it looks at, each time others. */
 #define BUDGET_SLICE 64
+/* And of those that wait. */
+#define WAITING_SLICE 256
 /*
  * How long a turn is: what a user who was not waiting yet waits for at most, beside a task. To ask the kernel who else
  * there is takes about 1 us, so where there are several users that is a part of what the broker can do at most, and
  * none of what it takes to answer a client that waits for its reply.
  */
-#define TURN_NS       5000
+#define TURN_NS       2000
 #define TURN_ALONE_NS 50000
+/* So many users that have left are remembered while others are served. */
+#define USERS_LEFT_MAX 64
+
+/* Processor time of the thread that asks. */
+static uint64_t net_clock_used(void)
+{
+    struct timespec ts = {0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static const struct fair_clocks net_clocks = {.now = clock_now_ns, .used = net_clock_used};
 
 static void net_arm_budget(struct net *net)
 {
     if (!list_is_empty(&net->waiting))
-        (void)event_add(&net->budget_event, &(struct timeval){.tv_usec = BUDGET_INTERVAL_US});
+        (void)event_add(&net->budget_event, &(struct timeval){.tv_usec = (suseconds_t)net->budget_us});
 }
 
 /* Finds out who has received what was sent, and disconnects those who make others wait too long. */
@@ -52,32 +68,59 @@ static void net_check_in_flight(struct net *net)
     list_splice(&net->in_flight, &seen);
 }
 
+/* The first one is tried in any case: it looks at others of its user, which may have received something. */
+static void net_try_waiting(struct net *net)
+{
+    struct list seen = LIST_INIT(seen);
+    struct list *link;
+
+    for (unsigned n = 0; n < WAITING_SLICE && (link = list_pop(&net->waiting)); n++) {
+        struct connection *connection = container_of(link, struct connection, waiting_link);
+
+        list_append(&seen, link);
+        if (n && !connection_has_room(connection))
+            continue;
+        connection->writable = true;
+        connection_schedule(connection);
+    }
+    list_splice(&net->waiting, &seen);
+}
+
 static void on_budget(evutil_socket_t fd, short events, void *userdata)
 {
     struct net *net = userdata;
 
     net_check_in_flight(net);
-    list_for_each_entry(connection, &net->waiting, struct connection, waiting_link) {
-        connection->writable = true;
-        connection_schedule(connection);
-    }
+    net_try_waiting(net);
+    /* it is known of none how long it will wait: as long again as it has waited is soon enough */
+    net->budget_us = net->budget_us < BUDGET_LAST_US ? 2 * net->budget_us : BUDGET_LAST_US;
     net_arm_budget(net);
 }
 
-void net_close_socket(struct closer *closer, int fd)
+void net_close_socket(struct net *net, uid_t uid, int fd, bool peeks)
 {
-    if (sockio_is_spent(fd)) {
+    if (!peeks || sockio_is_spent(fd)) {
         fd_close(fd);
         return;
     }
     /* the close may take long, but the client need not wait for it */
     (void)shutdown(fd, SHUT_RDWR);
-    closer_close(closer, fd);
+    net->handler->end(net->userdata, uid, fd);
 }
 
-bool net_user_is_backlogged(const struct net *net, const struct net_user *user)
+static struct net_user *net_user_new(uid_t uid)
 {
-    return closer_pending(user->closer) > net->limits.unclosed_uid;
+    struct net_user *user = calloc(1, sizeof(*user));
+
+    if (!user)
+        return NULL;
+    user->uid = uid;
+    user->share = SHARE_ALL;
+    user->refs = 1;
+    fair_flow_init(&user->flow);
+    list_init(&user->unread_by);
+    list_init(&user->in_left);
+    return user;
 }
 
 int net_new(struct net **ret, struct event_base *base, const struct net_handler *handler, void *userdata,
@@ -88,7 +131,9 @@ int net_new(struct net **ret, struct event_base *base, const struct net_handler 
     if (!net)
         return -ENOMEM;
     net->buffer = malloc(MEMORYD_FRAME_MAX + 1);
-    if (!net->buffer || closers_new(&net->closers, limits->descriptors) < 0) {
+    net->nobody = net_user_new((uid_t)-1);
+    if (!net->buffer || !net->nobody) {
+        free(net->nobody);
         free(net->buffer);
         free(net);
         return -ENOMEM;
@@ -100,15 +145,28 @@ int net_new(struct net **ret, struct event_base *base, const struct net_handler 
     list_init(&net->connections);
     list_init(&net->in_flight);
     list_init(&net->waiting);
-    fair_queue_init(&net->queue, clock_now_ns);
+    list_init(&net->left);
+    fair_queue_init(&net->queue, &net_clocks);
     if (event_assign(&net->budget_event, base, -1, 0, on_budget, net) < 0) {
-        closers_free(net->closers);
+        free(net->nobody);
         free(net->buffer);
         free(net);
         return -EINVAL;
     }
     *ret = net;
     return 0;
+}
+
+static void net_forget_users(struct net *net, unsigned keep)
+{
+    while (net->n_left > keep) {
+        struct net_user *user = container_of(list_pop(&net->left), struct net_user, in_left);
+
+        net->n_left--;
+        fair_flow_remove(&net->queue, &user->flow);
+        HASH_DEL(net->users, user);
+        free(user);
+    }
 }
 
 struct net *net_free(struct net *net)
@@ -119,8 +177,9 @@ struct net *net_free(struct net *net)
         connection_close(connection, LOG_LEVEL_DEBUG, "the broker is shutting down");
     while (fair_queue_run(&net->queue, UINT64_MAX))
         ;
+    net_forget_users(net, 0);
     (void)event_del(&net->budget_event);
-    closers_free(net->closers);
+    free(net->nobody);
     free(net->buffer);
     free(net);
     return NULL;
@@ -133,12 +192,15 @@ void net_set_limits(struct net *net, const struct net_limits *limits)
 
 bool net_turn(struct net *net)
 {
-    return fair_queue_run(&net->queue, HASH_COUNT(net->users) > 1 ? TURN_NS : TURN_ALONE_NS);
+    bool more = fair_queue_run(&net->queue, HASH_COUNT(net->users) > 1 ? TURN_NS : TURN_ALONE_NS);
+
+    net_forget_users(net, more ? USERS_LEFT_MAX : 0);
+    return more;
 }
 
 static void net_task_turn(struct fair_task *fair)
 {
-    struct net_task *task = container_of(fair, struct net_task, task);
+    struct user_task *task = container_of(fair, struct user_task, task);
     struct net *net = task->net;
     struct net_user *user = steal_ptr(&task->user);
 
@@ -146,19 +208,33 @@ static void net_task_turn(struct fair_task *fair)
     net_user_unref(net, user);
 }
 
-void net_task_submit(struct net_task *task, struct net *net, uid_t uid)
+static void net_task_queue(struct user_task *task, struct net *net, struct net_user *user)
 {
     task->net = net;
-    task->user = net_user_get(net, uid);
-    if (!task->user) {
-        task->run(task);
-        return;
-    }
+    task->user = user;
     fair_task_init(&task->task, net_task_turn);
-    fair_queue_add(&net->queue, &task->user->flow, &task->task);
+    fair_queue_add(&net->queue, &user->flow, &task->task);
 }
 
-void net_task_cancel(struct net_task *task)
+void net_task_submit(struct user_task *task, struct net *net, uid_t uid)
+{
+    struct net_user *user = net_user_get(net, uid);
+
+    if (user)
+        net_task_queue(task, net, user);
+    else
+        net_task_submit_own(task, net);
+}
+
+void net_task_submit_own(struct user_task *task, struct net *net)
+{
+    if (task->user)
+        return;
+    net->nobody->refs++;
+    net_task_queue(task, net, net->nobody);
+}
+
+void net_task_cancel(struct user_task *task)
 {
     if (!task->user)
         return;
@@ -177,8 +253,15 @@ void net_wait_for_budget(struct net *net, struct connection *connection)
 {
     if (!list_is_linked(&connection->waiting_link))
         list_append(&net->waiting, &connection->waiting_link);
-    if (!event_pending(&net->budget_event, EV_TIMEOUT, NULL))
-        net_arm_budget(net);
+    if (event_pending(&net->budget_event, EV_TIMEOUT, NULL))
+        return;
+    net->budget_us = BUDGET_FIRST_US;
+    net_arm_budget(net);
+}
+
+void net_budget_helped(struct net *net)
+{
+    net->budget_us = BUDGET_FIRST_US;
 }
 
 struct net_user *net_user_get(struct net *net, uid_t uid)
@@ -187,20 +270,17 @@ struct net_user *net_user_get(struct net *net, uid_t uid)
 
     HASH_FIND(hh, net->users, &uid, sizeof(uid), user);
     if (user) {
-        user->refs++;
+        if (!user->refs++) {
+            list_remove(&user->in_left);
+            net->n_left--;
+        }
         return user;
     }
-    user = calloc(1, sizeof(*user));
+    user = net_user_new(uid);
     if (!user)
         return NULL;
-    user->uid = uid;
-    user->share = SHARE_ALL;
-    user->refs = 1;
-    fair_flow_init(&user->flow);
-    user->closer = closers_get(net->closers, uid);
     HASH_ADD(hh, net->users, uid, sizeof(user->uid), user);
     if (!user->hh.tbl) {
-        closer_unref(user->closer);
         free(user);
         return NULL;
     }
@@ -211,9 +291,7 @@ struct net_user *net_user_unref(struct net *net, struct net_user *user)
 {
     if (--user->refs)
         return NULL;
-    fair_flow_remove(&net->queue, &user->flow);
-    HASH_DEL(net->users, user);
-    closer_unref(user->closer);
-    free(user);
+    list_append(&net->left, &user->in_left);
+    net->n_left++;
     return NULL;
 }

@@ -7,9 +7,11 @@
  * Otherwise it is copied, and waits without descriptors.
  *
  * Descriptors are opened for the packet that is being sent, when the budgets have room for them, and closed before the
- * next one: the kernel has its references then, or the packet goes on waiting. So however much waits, and for however
- * many clients, this process has those of one packet open. What was sent stays counted until the client has received
- * it, since the kernel counts it until then.
+ * next one: the kernel has its references then, or the packet goes on waiting. Where there are many, that takes several
+ * turns, which the user has one after the other. So however much waits, and for however many clients, this process has
+ * those of one packet of each user open. What was sent stays counted until the client has received
+ * it, since the kernel counts it until then. So are its bytes: the kernel has them in memory that is ours, not the
+ * client's.
  */
 
 #include "net/internal.h"
@@ -22,6 +24,9 @@
 #include "base/share.h"
 #include "proto/sockio.h"
 
+/* So many connections of a user are looked at for one packet. */
+#define UNREAD_SLICE 64
+
 struct waiting_packet {
     struct list link;
     struct outgoing packet; /* payload and list are in `bytes` */
@@ -31,10 +36,24 @@ struct waiting_packet {
     uint8_t bytes[];
 };
 
-/* ---- descriptors in flight --------------------------------------------------------------------------------------- */
+/* ---- in flight: descriptors and bytes ---------------------------------------------------------------------------- */
 
-static void fds_sent(struct connection *connection, unsigned n)
+/* What a client has received is asked for only when it matters, so this is the most that it can be by now. */
+static void outbox_count_unread(struct connection *connection, size_t unread)
 {
+    connection->user->unread += unread - connection->unread;
+    connection->unread = unread;
+    if (!unread)
+        list_remove(&connection->unread_link);
+    else if (!list_is_linked(&connection->unread_link))
+        list_append(&connection->user->unread_by, &connection->unread_link);
+}
+
+static void outbox_sent(struct connection *connection, size_t size, unsigned n)
+{
+    if (!connection->unread)
+        connection->unread_at = 0;
+    outbox_count_unread(connection, connection->unread + sockio_unread_max(MEMORYD_HEADER_SIZE + size));
     if (!n)
         return;
     connection->fds_in_flight += n;
@@ -45,7 +64,7 @@ static void fds_sent(struct connection *connection, unsigned n)
         list_append(&connection->net->in_flight, &connection->in_flight_link);
 }
 
-void outbox_fds_delivered(struct connection *connection)
+static void outbox_fds_delivered(struct connection *connection)
 {
     connection->user->fds_in_flight -= connection->fds_in_flight;
     connection->net->fds_in_flight -= connection->fds_in_flight;
@@ -53,16 +72,65 @@ void outbox_fds_delivered(struct connection *connection)
     list_remove(&connection->in_flight_link);
 }
 
+void outbox_delivered(struct connection *connection)
+{
+    outbox_fds_delivered(connection);
+    outbox_count_unread(connection, 0);
+}
+
 bool connection_settle(struct connection *connection)
 {
-    bool drained;
+    size_t unread;
 
-    if (!connection->fds_in_flight)
+    if (!connection->unread)
         return true;
-    if (sockio_is_drained(connection->fd, &drained) < 0 || !drained)
+    if (sockio_unread(connection->fd, &unread) < 0)
         return false;
-    outbox_fds_delivered(connection);
-    return true;
+    if (unread < connection->unread || !connection->unread_at)
+        connection->unread_at = clock_now_ns();
+    outbox_count_unread(connection, unread < connection->unread ? unread : connection->unread);
+    if (!unread)
+        outbox_fds_delivered(connection);
+    return !connection->fds_in_flight;
+}
+
+/*
+ * May a packet of so many bytes be sent, or does the user have too much of the kernel's memory? Half of what it may
+ * have is for any connection, and of the other half each has its part, however much is unread on the others.
+ */
+static bool unread_budget_ok(const struct connection *connection, size_t size)
+{
+    const struct net_user *user = connection->user;
+    size_t half = connection->net->limits.queued_bytes_uid / 2;
+    size_t more = sockio_unread_max(MEMORYD_HEADER_SIZE + size);
+
+    if (user->unread + more <= half || connection->unread + more <= half / user->connections)
+        return true;
+    return !user->unread; /* a packet may be larger than all that */
+}
+
+/*
+ * Looks at some of the user's connections, each time at others, until there is room for the packet. Who has received
+ * nothing for so long that others cannot be expected to wait is disconnected.
+ */
+static bool outbox_make_room(struct connection *connection, size_t size)
+{
+    struct list *others = &connection->user->unread_by;
+    uint64_t stall_ns = connection->net->limits.stall_ms * NSEC_PER_MSEC;
+
+    if (unread_budget_ok(connection, size))
+        return true;
+    (void)connection_settle(connection);
+    for (unsigned n = 0; n < UNREAD_SLICE && !unread_budget_ok(connection, size); n++) {
+        struct connection *other = container_of(list_pop(others), struct connection, unread_link);
+
+        list_append(others, &other->unread_link);
+        (void)connection_settle(other);
+        if (other->unread && other != connection && clock_now_ns() - other->unread_at > stall_ns)
+            connection_close(other, LOG_LEVEL_WARNING,
+                             "disconnected: it does not read its replies, and others of its user wait for that");
+    }
+    return unread_budget_ok(connection, size);
 }
 
 /* The most of this user, which is its share if that is less than the limit. */
@@ -124,7 +192,7 @@ static enum sent send_with_fds(struct connection *connection, const struct outgo
     r = sockio_send(connection->fd, iov, packet->size ? 2 : 1, n ? fds->fds : NULL, n);
     switch (r) {
     case 0:
-        fds_sent(connection, n);
+        outbox_sent(connection, packet->size, n);
         return SENT;
     case SOCKIO_E_AGAIN:
         if (errno != EAGAIN) { /* no memory */
@@ -149,6 +217,28 @@ static enum sent send_with_fds(struct connection *connection, const struct outgo
     }
 }
 
+static void outbox_close_opening(struct connection *connection)
+{
+    if (connection->opening)
+        fdset_deinit(connection->opening);
+    free(connection->opening);
+    connection->opening = NULL;
+}
+
+/* Without memory to keep them it begins anew. */
+static enum sent outbox_keep_opening(struct connection *connection, struct fdset *fds)
+{
+    connection->opening = malloc(sizeof(*connection->opening));
+    if (!connection->opening) {
+        net_wait_for_budget(connection->net, connection);
+        return SENT_LATER;
+    }
+    fdset_init(connection->opening);
+    fdset_move(connection->opening, fds);
+    connection->writable = true;
+    return SENT_LATER;
+}
+
 static bool may_have_fds(struct connection *connection, unsigned n)
 {
     return fd_budget_ok(connection, n) || (connection_settle(connection) && fd_budget_ok(connection, n));
@@ -161,15 +251,28 @@ static enum sent send_packet(struct connection *connection, const struct outgoin
     struct outgoing leaving;
 
     fdset_init(&fds);
-    if (!packet->n_fds)
-        return send_with_fds(connection, packet, NULL);
-    leaving = *packet;
-    if (!may_have_fds(connection, packet->n_fds) ||
-        !net->handler->open_fds(net->userdata, connection, &leaving, &fds)) {
+    if (!outbox_make_room(connection, packet->size)) {
         net_wait_for_budget(net, connection);
         return SENT_LATER;
     }
-    return send_with_fds(connection, &leaving, &fds);
+    if (!packet->n_fds)
+        return send_with_fds(connection, packet, NULL);
+    leaving = *packet;
+    if (connection->opening)
+        fdset_move(&fds, connection->opening);
+    outbox_close_opening(connection);
+    if (may_have_fds(connection, packet->n_fds)) {
+        switch (net->handler->open_fds(net->userdata, connection, &leaving, &fds)) {
+        case OUTGOING_OPEN:
+            return send_with_fds(connection, &leaving, &fds);
+        case OUTGOING_SOME:
+            return outbox_keep_opening(connection, &fds);
+        case OUTGOING_LATER:
+            break;
+        }
+    }
+    net_wait_for_budget(net, connection);
+    return SENT_LATER;
 }
 
 static void outbox_uncount(struct connection *connection, const struct waiting_packet *packet)
@@ -189,8 +292,17 @@ static void outbox_drop(struct connection *connection, struct waiting_packet *pa
 
 void outbox_clear(struct connection *connection)
 {
+    outbox_close_opening(connection);
     list_for_each_entry_safe(packet, &connection->outbox, struct waiting_packet, link)
         outbox_drop(connection, packet);
+}
+
+bool connection_has_room(struct connection *connection)
+{
+    struct list *first = list_first(&connection->outbox);
+
+    (void)connection_settle(connection);
+    return !first || unread_budget_ok(connection, container_of(first, struct waiting_packet, link)->packet.size);
 }
 
 bool outbox_has_reply(const struct connection *connection)
@@ -216,6 +328,8 @@ void connection_flush(struct connection *connection)
         if (sent == SENT_LATER)
             break;
         outbox_drop(connection, packet);
+        if (list_is_linked(&connection->waiting_link))
+            net_budget_helped(connection->net);
         list_remove(&connection->waiting_link); /* it waits for the next one behind those who have got nothing */
         progress = true;
     }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "proto/sockio.h"
 
 #define LOCK_ATTEMPTS 100
 /* A client cannot wait for room in a full queue. */
@@ -214,6 +215,8 @@ int socket_path_listen(struct socket_path *path, bool private, int *ret_fd, stru
     if (r)
         return refuse(problem, SOCKET_PATH_E_REFUSED, "cannot bind %s: %s", path->path, strerror(r));
     path->bound = true;
+    /* before anybody can connect */
+    (void)sockio_refuse_fds(fd);
     if (listen(fd, BACKLOG) < 0)
         return refuse(problem, SOCKET_PATH_E_REFUSED, "cannot listen on %s: %s", path->path, strerror(errno));
     *ret_fd = steal_fd(&fd);

@@ -60,7 +60,7 @@ static void reply_status(const struct call *call, uint32_t status, const Protobu
     size_t size = reply_pack(rpc, message);
     const struct op_reply stored = {status, (uint32_t)size, list ? list->n : 0};
 
-    rpc->requests++;
+    rpc->requests += !call->recorded;
     if (call->kept)
         reply_store(rpc->broker, call->session, call->sequence, &stored, rpc->out);
     send_reply(call, status, size, list, opened);
@@ -77,7 +77,7 @@ void reply_with_fds(const struct call *call, const ProtobufCMessage *message, co
     reply_status(call, STATUS_OK, message, list, opened);
 }
 
-/* ---- refusals in the log ----------------------------------------------------------------------------------------- */
+/* ---- refusals in the log and in the history ---------------------------------------------------------------------- */
 
 /* Is this an answer that a program may expect, and provoke again and again? */
 static bool is_answer(unsigned status)
@@ -94,14 +94,26 @@ static bool is_answer(unsigned status)
 
 /* Every refusal passes here, of a request or of items of a batch. The sentence names the limit or right, and its
  * numbers. A breach of the protocol has a line of its own, since the connection ends. */
-static void log_refusal(const struct call *call, unsigned status, const char *items, const char *sentence)
+static void note_refusal(const struct call *call, unsigned status, const char *items, const char *sentence,
+                         const struct shortage *shortage)
 {
     const struct schema_method *method = schema_method(call->method);
+    const struct op_refusal refusal = {
+        .session = call->session,
+        .method = call->method,
+        .status = status,
+        .sentence = sentence,
+        .shortage = shortage,
+        .uid = call->client ? call->client->who.uid : 0,
+        .pid = call->client ? call->client->who.pid : 0,
+    };
 
     if (!call->client || status == STATUS_PROTOCOL)
         return;
     log_client(is_answer(status) ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, call->client->who, "%s is refused%s: %s: %s",
                method ? method->name : "an unknown method", items, status_name(status), sentence);
+    if (!is_answer(status) || status == STATUS_TIMED_OUT)
+        op_refused(call->rpc->broker, &refusal);
 }
 
 char *reply_sentence(const struct call *call, struct problem *problem, size_t n, const uint32_t *statuses)
@@ -119,7 +131,7 @@ char *reply_sentence(const struct call *call, struct problem *problem, size_t n,
         return sentence;
     if (n > 1)
         (void)snprintf(items, sizeof(items), " for %zu of %zu", n_refused, n);
-    log_refusal(call, first, items, *sentence ? sentence : status_text(first));
+    note_refusal(call, first, items, *sentence ? sentence : status_text(first), &problem->shortage);
     return sentence;
 }
 
@@ -132,7 +144,7 @@ int reply_problem(const struct call *call, int status, struct problem *problem)
     message.sentence = printable_escape(problem->sentence, sizeof(problem->sentence));
     message.item = problem->item;
     call->rpc->refused++;
-    log_refusal(call, (unsigned)status, "", message.sentence);
+    note_refusal(call, (unsigned)status, "", message.sentence, &problem->shortage);
     reply_status(call, (uint32_t)status, &message.base, NULL, NULL);
     return 0;
 }

@@ -84,7 +84,17 @@ static void reply_correct(struct rpc_client *client, struct outgoing *reply, con
     reply->payload = rpc->out;
 }
 
-bool rpc_client_open_fds(struct rpc_client *client, struct outgoing *reply, struct fdset *fds)
+/* The socket was made when it was asked for, unless the reply has waited. Without it the client asks again. */
+static void reply_open_door(struct rpc_client *client, struct fdset *opened, struct fdset *fds)
+{
+    struct problem problem = PROBLEM_NULL;
+    int fd = opened ? fdset_steal(opened, 0) : -1;
+
+    if (fd >= 0 || !client->rpc->transport->door(client->connection, &fd, &problem))
+        (void)fdset_push(fds, fd);
+}
+
+enum outgoing_fds rpc_client_open_fds(struct rpc_client *client, struct outgoing *reply, struct fdset *fds)
 {
     struct rpc *rpc = client->rpc;
     /* a reply that has waited is a copy, and has nothing opened beforehand */
@@ -95,15 +105,21 @@ bool rpc_client_open_fds(struct rpc_client *client, struct outgoing *reply, stru
     int r;
 
     memcpy(&list, reply->fd_list, reply->fd_list_size);
+    if (list.door) {
+        reply_open_door(client, opened, fds);
+        return OUTGOING_OPEN;
+    }
     op.session = list.session;
     r = op_open_fds(&op, &list, opened, &result, fds);
     if (list.release_log)
-        return true; /* a client can do without it, and shall not wait for it */
+        return OUTGOING_OPEN; /* a client can do without it, and shall not wait for it */
+    if (r == OP_PENDING)
+        return OUTGOING_SOME;
     if (r) {
         log_client(LOG_LEVEL_WARNING, client->who, "its reply waits for descriptors: %s", op.problem.sentence);
-        return false;
+        return OUTGOING_LATER;
     }
     if (fdset_count(fds) < list.n)
         reply_correct(client, reply, &result, &op.problem);
-    return true;
+    return OUTGOING_OPEN;
 }

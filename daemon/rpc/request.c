@@ -27,9 +27,21 @@ static void request_free(struct request *request)
     free(request);
 }
 
+static void request_hold(struct request *request, bool held)
+{
+    const struct rpc_client *client = request->call.client;
+
+    if (client && schema_method(request->call.method)->cost == METHOD_CHEAP)
+        client->rpc->transport->hold(client->connection, held);
+}
+
 /* The operation has ended with 0 or a status. */
 static void request_end(struct request *request, int status)
 {
+    const struct call *call = &request->call;
+
+    if (call->noted && !status)
+        op_noted(call->rpc->broker, call->session, call->method, call->buffer);
     if (request->call.client || request->call.kept) {
         if (status)
             reply_problem(&request->call, status, &request->op.problem);
@@ -49,6 +61,7 @@ static void on_done(struct op *op, int status)
             client->rpc->transport->fail(client->connection, fatal(status));
         status = STATUS_REFUSED;
     }
+    request_hold(request, false);
     request_end(request, status);
 }
 
@@ -68,17 +81,43 @@ struct request *request_begin(const struct call *call)
     request->op.session = call->session;
     request->op.sequence = call->kept ? call->sequence : 0;
     request->op.replay = call->replay;
+    request->op.unasked = !call->client;
     request->op.done = on_done;
     request->call = *call;
     list_init(&request->link);
     return request;
 }
 
+/* Its reply is recorded, and answers a repeat from now on. */
+static void request_record(struct request *request)
+{
+    struct rpc_client *client = steal_ptr(&request->call.client);
+
+    if (request->call.kept)
+        forms[request->call.method].answer(request);
+    request->call.kept = false;
+    request->call.recorded = true;
+    request->call.client = client;
+}
+
+/* A cheap request is done before the next one of the connection begins. */
+static void request_pend(struct request *request)
+{
+    struct rpc_client *client = request->call.client;
+
+    if (!client)
+        return;
+    list_append(&client->requests, &request->link);
+    request_hold(request, true);
+}
+
 int request_go(struct request *request, int r)
 {
     request->call.fds = NULL;
-    if (r == OP_PENDING) {
-        list_append(&request->call.client->requests, &request->link);
+    if (r == OP_SETTLING)
+        request_record(request);
+    if (r == OP_PENDING || r == OP_SETTLING) {
+        request_pend(request);
         return 0;
     }
     if (r < 0) {
@@ -93,5 +132,5 @@ void request_attach(struct request *request, struct rpc_client *client)
 {
     request->call.client = client;
     list_remove(&request->link);
-    list_append(&client->requests, &request->link);
+    request_pend(request);
 }

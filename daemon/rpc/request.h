@@ -35,9 +35,18 @@ struct call {
     uint64_t acknowledged;
     uint16_t method;
     bool kept;         /* the reply is kept for a repeat */
+    bool recorded;     /* … and that was done before it is sent */
     bool replay;       /* as op->replay */
+    bool noted;        /* the history gets it when it is done: it changes what others may see */
+    uint64_t buffer;   /* … that it is about, or 0 */
     struct fdset *fds; /* that came with it; only while it is being served */
 };
+
+/*
+ * Rows of a page, of those that the protocol allows. A page is served at a stretch, and whoever comes meanwhile waits
+ * for it. So it takes as long as a few small requests; who wants all asks more often, for little more altogether.
+ */
+#define LISTING_ROWS 16
 
 /* A page of a listing. */
 struct listing {
@@ -51,7 +60,7 @@ struct listing {
     struct schema_page page; /* of the reply */
     size_t used;
     uint32_t most;
-    ProtobufCMessage *rows[MEMORYD_ROWS_MAX];
+    ProtobufCMessage *rows[LISTING_ROWS];
 };
 
 struct request {
@@ -81,6 +90,7 @@ struct request {
         uint8_t Done; /* nothing more */
         struct opened Buffers;
         struct statuses Statuses;
+        int DoorReply; /* the socket */
         struct hello_result HelloReply;
         struct share_result ShareReply;
         uint32_t RevokeReply; /* how many */
@@ -97,6 +107,13 @@ struct request {
 #undef X
     } result;
 };
+
+/* The history gets the request when it is done; `buffer` is what it is about, or 0. */
+static inline void request_note(struct request *request, uint64_t buffer)
+{
+    request->call.noted = true;
+    request->call.buffer = buffer;
+}
 
 /* NULL: there is no memory, and the call is refused. */
 struct request *request_begin(const struct call *call);
@@ -117,6 +134,7 @@ MEMORYD_METHODS(X)
 void answer_Done(struct request *request);
 void answer_Buffers(struct request *request);
 void answer_Statuses(struct request *request);
+void answer_DoorReply(struct request *request);
 void answer_HelloReply(struct request *request);
 void answer_ShareReply(struct request *request);
 void answer_RevokeReply(struct request *request);

@@ -24,7 +24,9 @@
 
 struct broker;
 struct broker_event;
+struct handle_shown;
 struct peer;
+struct problem;
 
 /* What the host does; `connection` is that of rpc_client_init(). */
 struct rpc_transport {
@@ -35,8 +37,17 @@ struct rpc_transport {
     void (*drop_events)(void *connection);
     /* The client has a session now. */
     void (*established)(void *connection);
+    /* A request is at work that the next one has to wait for, or is not any more. */
+    void (*hold)(void *connection, bool held);
     /* Sends what waits, then closes. */
     void (*finish)(void *connection);
+    /* A new socket to the door of the client's user. 0 or a status. */
+    int (*door)(void *connection, int *ret_fd, struct problem *problem);
+    /* What was shown there for this ticket, which is of no use afterwards: a buffer, or `memory` with a descriptor that
+     * is the caller's. 0 or a status. */
+    int (*redeem)(void *connection, uint64_t ticket, bool memory, struct handle_shown *ret, struct problem *problem);
+    /* Takes such a descriptor, whose last close may take long. */
+    void (*end)(void *connection, int fd);
     /* The broker cannot go on after this negative errno. */
     void (*fail)(void *connection, int error);
 };
@@ -61,7 +72,6 @@ struct rpc_client {
     void *connection;
     struct peer *peer; /* borrowed */
     struct log_client who;
-    const char *crowded;  /* why HELLO refuses it: there is no room; or NULL */
     uint64_t session;     /* 0 before HELLO and after its end */
     uint32_t minor;       /* the version that both speak; version 0 keeps no replies */
     bool keeps;           /* the broker may keep replies of the session */
@@ -75,7 +85,6 @@ int rpc_init(struct rpc *rpc, struct broker *broker, const struct rpc_transport 
              const char *config);
 void rpc_deinit(struct rpc *rpc);
 
-/* `crowded` may be set before the first packet. */
 void rpc_client_init(struct rpc_client *client, struct rpc *rpc, void *connection, struct peer *peer,
                      struct log_client who);
 
@@ -83,9 +92,9 @@ void rpc_client_init(struct rpc_client *client, struct rpc *rpc, void *connectio
 int rpc_client_packet(struct rpc_client *client, const struct frame_header *header, const uint8_t *payload,
                       struct fdset *fds);
 
-/* A reply leaves: opens its descriptors into `fds`, and has it say which of them there are not any more. False: none
- * can be opened now. */
-bool rpc_client_open_fds(struct rpc_client *client, struct outgoing *reply, struct fdset *fds);
+/* A reply leaves: opens its descriptors into `fds`, a slice of them in each call, and has it say which there are no
+ * more. */
+enum outgoing_fds rpc_client_open_fds(struct rpc_client *client, struct outgoing *reply, struct fdset *fds);
 
 /*
  * Before the first packet: serves the requests in the clients' release logs, which the broker before may not have read.

@@ -157,34 +157,72 @@ int serve_export(struct request *request, const Memoryd__V1__ExportRequest *m)
     return op_export(&request->op, args, &request->result.Statuses);
 }
 
-/* ---- IMPORT, ADOPT, OPEN, LOOKUP --------------------------------------------------------------------------------- */
+/* ---- DOOR, IMPORT, ADOPT, OPEN, LOOKUP --------------------------------------------------------------------------- */
 
-/* The descriptors stay with the packet, whose closer knows how to close what a client sent. */
+void answer_DoorReply(struct request *request)
+{
+    Memoryd__V1__DoorReply reply = MEMORYD__V1__DOOR_REPLY__INIT;
+    _cleanup_fdset_ struct fdset opened = FDSET_NULL;
+    struct fd_list list;
+
+    (void)fdset_push(&opened, steal_fd(&request->result.DoorReply));
+    fd_list_init(&list, request->call.session);
+    list.door = true;
+    list.n = 1;
+    reply_with_fds(&request->call, &reply.base, &list, &opened);
+}
+
+int serve_door(struct request *request, const Memoryd__V1__DoorRequest *m)
+{
+    struct rpc_client *client = request->call.client;
+
+    return client->rpc->transport->door(client->connection, &request->result.DoorReply, &request->op.problem);
+}
+
+/* What is shown at the door is known by tickets. Without any it may be a client that knows of no door. */
+static int serve_without_ticket(struct request *request)
+{
+    return refuse(&request->op.problem, STATUS_INVALID_ARGUMENT,
+                  "the request names no ticket of the door, and descriptors are taken nowhere else; install the client "
+                  "library of memoryd's own version, which speaks protocol 1.4");
+}
+
 int serve_import(struct request *request, const Memoryd__V1__ImportRequest *m)
 {
-    struct opened *result = &request->result.Buffers;
-    struct fdset *fds = request->call.fds;
-    int r;
+    struct rpc_client *client = request->call.client;
+    struct handle_shown shown[MEMORYD_BATCH_MAX];
 
-    if (!fdset_count(fds))
-        return refuse(&request->op.problem, STATUS_INVALID_ARGUMENT,
-                      "no descriptor came with the packet; from 1 to %d are allowed", MEMORYD_FDS_MAX);
+    if (!m->n_tickets)
+        return serve_without_ticket(request);
+    for (size_t i = 0; i < m->n_tickets; i++) {
+        int r =
+            client->rpc->transport->redeem(client->connection, m->tickets[i], false, &shown[i], &request->op.problem);
+
+        if (r)
+            return r;
+    }
     request->release = release_buffers;
-    r = op_import(&request->op, fds, result);
-    /* closing a descriptor of a buffer never blocks, since it is not the last one */
-    for (uint32_t i = 0; !r && i < result->n; i++)
-        if (!result->items[i].status)
-            fd_close(fdset_steal(fds, i));
-    return r;
+    return op_import(&request->op, shown, (uint32_t)m->n_tickets, &request->result.Buffers);
 }
 
 int serve_adopt(struct request *request, const Memoryd__V1__AdoptRequest *m)
 {
-    if (!fdset_count(request->call.fds))
-        return refuse(&request->op.problem, STATUS_INVALID_ARGUMENT,
-                      "no descriptor came with the packet; one is needed");
+    struct rpc_client *client = request->call.client;
+    struct handle_shown shown;
+    int r;
+
+    if (!m->ticket)
+        return serve_without_ticket(request);
+    r = client->rpc->transport->redeem(client->connection, m->ticket, true, &shown, &request->op.problem);
+    if (r)
+        return r;
     request->release = release_buffers;
-    return op_adopt(&request->op, request->call.fds, &request->result.Buffers);
+    r = op_adopt(&request->op, shown.fd, &request->result.Buffers);
+    if (r)
+        client->rpc->transport->end(client->connection, shown.fd);
+    else
+        fd_close(shown.fd);
+    return r;
 }
 
 static void release_open(struct request *request)

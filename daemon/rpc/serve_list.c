@@ -123,7 +123,7 @@ static int serve_list(struct request *request, enum list_kind kind, const Memory
 
     arena_reset(&request->call.rpc->scratch);
     list->kind = kind;
-    list->most = m->most && m->most < MEMORYD_ROWS_MAX ? m->most : MEMORYD_ROWS_MAX;
+    list->most = m->most && m->most < LISTING_ROWS ? m->most : LISTING_ROWS;
     protobuf_c_message_init(schema_method(request->call.method)->reply, &list->reply);
     schema_page(&list->reply.base, &list->page);
     return op_list(&request->op, kind, &args, list->page.next, list_add);

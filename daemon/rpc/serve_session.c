@@ -69,7 +69,6 @@ int serve_hello(struct request *request, const Memoryd__V1__HelloRequest *m)
         .resume = m->session,
         .release_log = m->release_log,
         .administrator = m->administrator,
-        .crowded = request->call.client->crowded,
         .n_occupied = (unsigned)m->n_occupied_addresses,
     };
     if (m->secret.len)
@@ -168,11 +167,13 @@ void answer_CheckReply(struct request *request)
 
 int serve_upgrade(struct request *request, const Memoryd__V1__UpgradeRequest *m)
 {
+    request_note(request, 0);
     return op_upgrade(&request->op);
 }
 
 int serve_reload(struct request *request, const Memoryd__V1__ReloadRequest *m)
 {
+    request_note(request, 0);
     return op_reload(&request->op, &request->result.ReloadReply);
 }
 

@@ -316,7 +316,8 @@ static int validate_place(const Memoryd__V1__PlaceRequest *m, struct problem *pr
 #define validate_goodbye(m, problem)           0
 #define validate_ping(m, problem)              0
 #define validate_release(m, problem)           check_batch((m)->n_buffers, problem)
-#define validate_import(m, problem)            0
+#define validate_door(m, problem)              0
+#define validate_import(m, problem)            ((m)->n_tickets ? check_batch((m)->n_tickets, problem) : 0)
 #define validate_adopt(m, problem)             0
 #define validate_publish(m, problem)           check_id((m)->buffer, "buffer", problem)
 #define validate_move(m, problem)              check_id((m)->buffer, "buffer", problem)
@@ -335,6 +336,8 @@ static int validate_place(const Memoryd__V1__PlaceRequest *m, struct problem *pr
 #define validate_list_reservations(m, problem) 0
 #define validate_list_names(m, problem)        0
 #define validate_list_tokens(m, problem)       0
+#define validate_list_history(m, problem)      0
+#define validate_list_limits(m, problem)       0
 
 int validate(uint16_t method, const ProtobufCMessage *message, struct problem *problem)
 {

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/pidfd.h"
 #include "sandbox/sandbox.h"
 
 /* What becomes of a call, in each sandbox. */
@@ -33,7 +34,11 @@ static const struct {
 } sets[] = {
     /* No process of memoryd of any version makes these: other processes, the kernel itself, the machine, privileges,
      * and what has been a way into the kernel too often. */
-    {{[SANDBOX_KEEPER] = KILL, [SANDBOX_BROKER] = KILL, [SANDBOX_LONE_BROKER] = KILL, [SANDBOX_WORKER] = KILL},
+    {{[SANDBOX_KEEPER] = KILL,
+      [SANDBOX_BROKER] = KILL,
+      [SANDBOX_LONE_BROKER] = KILL,
+      [SANDBOX_WORKER] = KILL,
+      [SANDBOX_DOOR] = KILL},
      "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd perf_event_open bpf userfaultfd io_uring_setup "
      "io_uring_enter io_uring_register add_key keyctl request_key fanotify_init open_by_handle_at modify_ldt vmsplice "
      "mount umount umount2 move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr pivot_root chroot setns "
@@ -66,8 +71,15 @@ static const struct {
      "capget rt_sigpending rt_sigtimedwait get_robust_list set_tid_address set_thread_area arch_prctl mlock munlock "
      "msync seccomp kill wait4 waitid"},
 
+    /* of a door, which asks what a descriptor is of, and opens nothing; an assertion that fails is its end, too */
+    {{[SANDBOX_DOOR] = ALLOW},
+     "recvmsg sendmsg sendto poll ppoll close fcntl fcntl64 fstat fstat64 newfstatat fstatat64 statx fstatfs readlink "
+     "readlinkat lseek _llseek getrandom clock_gettime clock_gettime64 geteuid brk munmap exit exit_group "
+     "restart_syscall rt_sigreturn rt_sigprocmask gettid getpid tgkill"},
+
     /* of the keeper, and so of a broker that may become it */
-    {{[SANDBOX_BROKER] = KILL, [SANDBOX_LONE_BROKER] = ALLOW, [SANDBOX_WORKER] = KILL}, "execve execveat fork vfork"},
+    {{[SANDBOX_BROKER] = KILL, [SANDBOX_LONE_BROKER] = ALLOW, [SANDBOX_WORKER] = KILL, [SANDBOX_DOOR] = KILL},
+     "execve execveat fork vfork"},
     {{[SANDBOX_LONE_BROKER] = ALLOW},
      "clone clone3 pidfd_send_signal signalfd signalfd4 bind listen umask unlink unlinkat mkdir "
      "mkdirat rmdir chdir setsid chmod fchmodat rename renameat renameat2 link linkat symlink symlinkat setpriority"},
@@ -153,7 +165,7 @@ static void add_sockets(scmp_filter_ctx filter)
 static void add_ioctls(scmp_filter_ctx filter)
 {
     /* isatty() is the C library's */
-    static const unsigned requests[] = {SIOCOUTQ, SIOCINQ, TCGETS};
+    static const unsigned requests[] = {SIOCOUTQ, SIOCINQ, TCGETS, PIDFD_END_REQUEST};
 
     for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++)
         add_rule_if(filter, SCMP_ACT_ALLOW, "ioctl", 1, UINT32_MAX, requests[i]);
@@ -179,8 +191,10 @@ static scmp_filter_ctx make_filter(enum sandbox sandbox)
     if (sandbox == SANDBOX_KEEPER)
         return filter;
     add_mapping(filter);
-    add_sockets(filter); /* a worker's is the journal's */
-    if (sandbox != SANDBOX_WORKER)
+    if (sandbox == SANDBOX_DOOR)
+        return filter;
+    add_sockets(filter); /* a worker's are the journal's */
+    if (sandbox == SANDBOX_BROKER || sandbox == SANDBOX_LONE_BROKER)
         add_ioctls(filter);
     if (sandbox == SANDBOX_BROKER)
         add_threads(filter);

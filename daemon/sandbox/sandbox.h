@@ -28,7 +28,8 @@
     X(KEEPER)                                                                      \
     X(BROKER)      /* and its cleaner: another process takes the keeper's place */ \
     X(LONE_BROKER) /* takes it itself, if the keeper dies */                       \
-    X(WORKER)      /* a thread of a broker */
+    X(WORKER)      /* a thread of a broker */                                      \
+    X(DOOR)        /* where clients' descriptors end */
 
 enum sandbox {
 #define X(NAME) SANDBOX_##NAME,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds: linked into a session's tree and a buffer's list from the first moment to the last.
+ * Holds: linked into a session's tree and a buffer's tree from the first moment to the last.
  */
 #include "session/hold.h"
 
@@ -18,12 +18,42 @@ static int compare_buffers(const struct hold *a, const struct hold *b)
     return a->record->buffer < b->record->buffer ? -1 : a->record->buffer > b->record->buffer;
 }
 
+/* Those of one user in the order of their sessions, which have one each. */
+static int compare_users(const struct hold *a, const struct hold *b)
+{
+    const struct session_record *x = a->session->record, *y = b->session->record;
+
+    if (x->uid != y->uid)
+        return x->uid < y->uid ? -1 : 1;
+    return x->head.id < y->head.id ? -1 : x->head.id > y->head.id;
+}
+
+static struct hold *older_of(struct hold *a, struct hold *b)
+{
+    return !b || a->record->head.id < b->record->head.id ? a : b;
+}
+
+static struct hold *oldest_below(const struct hold *hold)
+{
+    return hold ? hold->oldest : NULL;
+}
+
+static void hold_augment(struct hold *hold)
+{
+    hold->oldest = older_of(hold, oldest_below(RB_LEFT(hold, in_buffer)));
+    hold->oldest = older_of(hold->oldest, oldest_below(RB_RIGHT(hold, in_buffer)));
+}
+
 TREE_GENERATE(hold_tree, hold, in_session, compare_buffers)
+#undef RB_AUGMENT
+#define RB_AUGMENT(hold) hold_augment(hold)
+TREE_GENERATE(buffer_hold_tree, hold, in_buffer, compare_users)
 
 static void enter_buffer(struct hold *hold, struct buffer *buffer)
 {
     hold->buffer = buffer;
-    list_append(&buffer->holds, &hold->in_buffer);
+    RB_INSERT(buffer_hold_tree, &buffer->holds, hold);
+    buffer_hold_tree_refresh(hold);
     buffer->n_holds++;
 }
 
@@ -98,31 +128,6 @@ enum table_verdict hold_recover(struct hold *hold, struct session *session, stru
     return TABLE_KEEP;
 }
 
-static int compare_ages(const void *a, const void *b)
-{
-    uint64_t x = (*(struct hold *const *)a)->record->head.id, y = (*(struct hold *const *)b)->record->head.id;
-
-    return x < y ? -1 : x > y;
-}
-
-int holds_recovered(struct sessions *sessions)
-{
-    uint64_t n = table_count(&sessions->holds), cursor = 0;
-    _cleanup_free_ struct hold **holds = calloc(n + 1, sizeof(struct hold *));
-    unsigned budget = UINT32_MAX;
-
-    if (!holds)
-        return fatal(-ENOMEM);
-    for (uint64_t i = 0; i < n; i++)
-        holds[i] = table_next(&sessions->holds, &cursor, &budget);
-    qsort(holds, n, sizeof(struct hold *), compare_ages);
-    for (uint64_t i = 0; i < n; i++) {
-        list_remove(&holds[i]->in_buffer);
-        list_append(&holds[i]->buffer->holds, &holds[i]->in_buffer);
-    }
-    return 0;
-}
-
 struct hold *hold_release(struct hold *hold)
 {
     assert(hold->record->refs);
@@ -135,7 +140,7 @@ struct hold *hold_free(struct hold *hold)
         return NULL;
     RB_REMOVE(hold_tree, &hold->session->holds, hold);
     hold->session->n_holds--;
-    list_remove(&hold->in_buffer);
+    buffer_hold_tree_remove_summed(&hold->buffer->holds, hold);
     hold->buffer->n_holds--;
     audit_before(&hold->session->sessions->holds, hold);
     account_lower_metadata(hold->session->account, table_entry_bytes(&hold->session->sessions->holds));
@@ -167,7 +172,32 @@ struct hold *session_hold(const struct session *session, uint64_t buffer)
 
 struct hold *buffer_oldest_hold(const struct buffer *buffer)
 {
-    struct list *first = list_first(&buffer->holds);
+    return oldest_below(RB_ROOT(&buffer->holds));
+}
 
-    return first ? container_of(first, struct hold, in_buffer) : NULL;
+struct hold *buffer_next_hold(const struct buffer *buffer, struct hold *hold)
+{
+    return hold ? RB_NEXT(buffer_hold_tree, &buffer->holds, hold)
+                : RB_MIN(buffer_hold_tree, (struct buffer_hold_tree *)&buffer->holds);
+}
+
+static struct hold *buffer_first_hold_of(const struct buffer *buffer, uid_t uid)
+{
+    struct hold *found = NULL;
+
+    for (struct hold *hold = RB_ROOT(&buffer->holds); hold;) {
+        if (hold->session->record->uid >= uid) {
+            found = hold;
+            hold = RB_LEFT(hold, in_buffer);
+        } else {
+            hold = RB_RIGHT(hold, in_buffer);
+        }
+    }
+    return found;
+}
+
+struct hold *buffer_next_hold_of(const struct buffer *buffer, uid_t uid, struct hold *hold)
+{
+    hold = hold ? buffer_next_hold(buffer, hold) : buffer_first_hold_of(buffer, uid);
+    return hold && hold->session->record->uid == uid ? hold : NULL;
 }

@@ -4,7 +4,8 @@
  *
  * A session has at most one hold on a buffer; opening the buffer again adds a reference and rights to it. A hold is
  * found by the session and the buffer's id, which is how nearly every operation finds its buffer, and from the buffer
- * in the order of age.
+ * in the order of age or by its user: others' sessions may hold the buffer by thousands, and nobody waits while they
+ * are walked over (I7).
  *
  * A hold may be of a kind, shared or exclusive, by which sessions keep each other out. The kind is a property of the
  * hold with all its references, and ends with it.
@@ -33,7 +34,8 @@ struct hold {
     struct session *session;
     struct buffer *buffer;
     RB_ENTRY(hold) in_session;
-    struct list in_buffer;
+    RB_ENTRY(hold) in_buffer; /* by user */
+    struct hold *oldest;      /* of those below it in that tree, and itself */
 };
 
 /*
@@ -44,10 +46,8 @@ int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, st
              struct problem *problem);
 /* Makes it of this kind, unless it is of a stronger one. The caller has checked whether other holds permit it. */
 void hold_raise_kind(struct hold *hold, enum hold_kind kind);
-/* Makes a hold of its record again (table.h); session and buffer are NULL if they are gone. When all holds are there,
- * holds_recovered() puts those of each buffer into their order: 0 or -ENOMEM. */
+/* Makes a hold of its record again (table.h); session and buffer are NULL if they are gone. */
 enum table_verdict hold_recover(struct hold *hold, struct session *session, struct buffer *buffer, const char **why);
-int holds_recovered(struct sessions *sessions);
 /* One reference less. The last one ends the hold; returns NULL then. Rights stay as they are. */
 struct hold *hold_release(struct hold *hold);
 /* Ends it with all its references. NULL is fine. */
@@ -60,3 +60,7 @@ struct hold *session_hold(const struct session *session, uint64_t buffer);
 struct hold *session_next_hold(const struct session *session, uint64_t from);
 /* The one that the buffer has longest; NULL if there is none. */
 struct hold *buffer_oldest_hold(const struct buffer *buffer);
+/* Walks all of a buffer, user by user: the first after NULL, and NULL after the last. */
+struct hold *buffer_next_hold(const struct buffer *buffer, struct hold *hold);
+/* The same for those of one user's sessions. */
+struct hold *buffer_next_hold_of(const struct buffer *buffer, uid_t uid, struct hold *hold);

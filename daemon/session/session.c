@@ -74,7 +74,7 @@ int session_new(struct sessions *sessions, struct peer *peer, const char *progra
     record->uid = peer->uid;
     record->gid = peer->gid;
     record->pid = (uint32_t)peer->pid;
-    record->start_time = peer->start_time;
+    record->identity = peer->identity;
     record->created_ms = clock_wall_ms();
     memcpy(record->program, program, strnlen(program, sizeof(record->program) - 1));
 
@@ -102,7 +102,7 @@ int session_recover(struct sessions *sessions, struct session *session, int *pid
         return fatal(-ENOMEM);
     charge_restore(&session->charge, session->account, ACCOUNT_SESSIONS, 1);
     *ret = TABLE_KEEP;
-    r = peer_init_again(&session->peer, record->uid, record->gid, (pid_t)record->pid, record->start_time,
+    r = peer_init_again(&session->peer, record->uid, record->gid, (pid_t)record->pid, record->identity,
                         pidfd ? pidfd : &none);
     if (r == PEER_NO_ROOM)
         return fatal(-EMFILE);

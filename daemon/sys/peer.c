@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "sys/sys.h"
@@ -18,12 +19,15 @@
 #define SO_PEERPIDFD 77 /* 6.5 */
 #endif
 
-#define STAT_SIZE 1024
+#define STAT_SIZE   1024
+#define STATUS_SIZE 4096
 /* A field of /proc/PID/stat, as text_stat_field() counts. */
 #define STAT_START_TIME 19
 #define CGROUP_SIZE     16384 /* paths of all hierarchies */
 #define GROUPS_MAX      65536 /* the kernel's own bound */
 #define OVERFLOW_ID     65534 /* the kernel's default */
+/* Of an identity: it is the number of the pidfd's inode. Without, it is a start time, in clock ticks since boot. */
+#define IDENTITY_INODE (UINT64_C(1) << 63)
 
 static int outcome_of(int error)
 {
@@ -34,6 +38,7 @@ static int outcome_of(int error)
         return PEER_NO_ROOM;
     case ESRCH:
     case ENODATA:
+    case ENOENT: /* a thread has the number */
         return PEER_GONE;
     case ENOTSOCK:
     case ENOTCONN:
@@ -53,27 +58,64 @@ bool peer_is_dead(int pidfd)
     return poll(&polled, 1, 0) > 0 && (polled.revents & POLLIN);
 }
 
-/* A field of /proc/PID/stat; NULL if /proc does not show this process. */
-static const char *read_stat_field(pid_t pid, unsigned n, char text[static STAT_SIZE])
+enum peer_end peer_end(int pidfd, int *ret)
 {
-    return text_read(text, STAT_SIZE, "/proc/%d/stat", (int)pid) ? text_stat_field(text, n) : NULL;
+    int status = 0;
+
+    *ret = 0;
+    if (sys->pidfd_status(pidfd, &status) < 0)
+        return errno == EAGAIN ? PEER_END_UNREAPED : PEER_END_UNKNOWN;
+    if (WIFSIGNALED(status)) {
+        *ret = WTERMSIG(status);
+        return PEER_END_SIGNAL;
+    }
+    if (!WIFEXITED(status))
+        return PEER_END_UNKNOWN;
+    *ret = WEXITSTATUS(status);
+    return PEER_END_EXITED;
 }
 
+/* From status, for which the kernel has no lock that a process keeps which hangs in execve(), as it has for stat. */
 bool process_pauses(pid_t pid)
 {
-    char text[STAT_SIZE];
-    const char *state = read_stat_field(pid, 0, text);
+    static const char key[] = "\nState:\t";
+    char text[STATUS_SIZE];
+    const char *state;
 
-    return state && (*state == 'T' || *state == 't');
+    if (!text_read(text, sizeof(text), "%s/%d/status", sys->proc, (int)pid))
+        return false;
+    state = strstr(text, key);
+    return state && (state[strlen(key)] == 'T' || state[strlen(key)] == 't');
 }
 
 /* 0 if it cannot be seen. */
 static uint64_t start_time_of(pid_t pid)
 {
     char text[STAT_SIZE];
-    const char *ticks = read_stat_field(pid, STAT_START_TIME, text);
+    const char *ticks = NULL;
 
+    if (text_read(text, sizeof(text), "%s/%d/stat", sys->proc, (int)pid))
+        ticks = text_stat_field(text, STAT_START_TIME);
     return ticks ? strtoull(ticks, NULL, 10) : 0;
+}
+
+/* False where pidfds have no inodes of their own. */
+static bool peer_read_inode(int pidfd, uint64_t *ret)
+{
+    uint64_t inode;
+
+    if (sys->pidfd_inode(pidfd, &inode) < 0)
+        return false;
+    *ret = inode | IDENTITY_INODE;
+    return true;
+}
+
+/* It is alive when asked for afterwards, or the number may be another process's. */
+static uint64_t peer_read_identity(int pidfd, pid_t pid)
+{
+    uint64_t identity;
+
+    return peer_read_inode(pidfd, &identity) ? identity : start_time_of(pid);
 }
 
 /* Opens the process that has the number now. If the process that connected has ended, then so has its connection,
@@ -141,7 +183,7 @@ int peer_identify(struct peer *peer, int socket)
 {
     _cleanup_close_ int pidfd = -1;
     socklen_t size = sizeof(pidfd);
-    uint64_t start_time;
+    uint64_t identity;
     int r;
 
     if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0) {
@@ -152,12 +194,12 @@ int peer_identify(struct peer *peer, int socket)
         if (r)
             return r;
     }
-    start_time = start_time_of(peer->pid);
+    identity = peer_read_identity(pidfd, peer->pid);
     /* asked last: while it lived, the number could not be another process's */
     if (peer_is_dead(pidfd))
         return PEER_GONE;
     peer->pidfd = steal_fd(&pidfd);
-    peer->start_time = start_time;
+    peer->identity = identity;
     return 0;
 }
 
@@ -176,41 +218,23 @@ int peer_init_socket(struct peer *peer, int socket)
     return 0;
 }
 
-/* The second of the four numbers after the key: the effective one. */
-static bool peer_effective_id(const char *text, const char *key, uint64_t *ret)
-{
-    const char *line = strstr(text, key);
-    const char *second = line ? strchr(line + strlen(key) + 1, '\t') : NULL;
-
-    return second && text_number_after(second, "\t", ret);
-}
-
 int peer_init_pid(struct peer *peer, pid_t pid)
 {
     _cleanup_close_ int pidfd = -1;
-    char text[4096];
-    uint64_t uid;
-    uint64_t gid;
-    uint64_t start_time;
+    uint64_t identity;
 
     if (pid <= 0)
         return PEER_GONE;
     pidfd = sys->pidfd_open(pid, 0);
     if (pidfd < 0)
         return outcome_of(errno);
-    if (!text_read(text, sizeof(text), "/proc/%d/status", (int)pid) || !peer_effective_id(text, "\nUid:", &uid) ||
-        !peer_effective_id(text, "\nGid:", &gid))
-        return peer_is_dead(pidfd) ? PEER_GONE : PEER_UNKNOWN;
-    start_time = start_time_of(pid);
+    identity = peer_read_identity(pidfd, pid);
     if (peer_is_dead(pidfd))
         return PEER_GONE;
-    *peer = (struct peer){
-        .uid = (uid_t)uid,
-        .gid = (gid_t)gid,
-        .pid = pid,
-        .pidfd = steal_fd(&pidfd),
-        .start_time = start_time,
-    };
+    *peer = PEER_NULL;
+    peer->pid = pid;
+    peer->pidfd = steal_fd(&pidfd);
+    peer->identity = identity;
     return 0;
 }
 
@@ -226,7 +250,7 @@ static pid_t pid_of(int pidfd)
     return at ? (pid_t)strtol(at + strlen("\nPid:\t"), NULL, 10) : 0;
 }
 
-int peer_init_again(struct peer *peer, uid_t uid, gid_t gid, pid_t pid, uint64_t start_time, int *pidfd)
+int peer_init_again(struct peer *peer, uid_t uid, gid_t gid, pid_t pid, uint64_t identity, int *pidfd)
 {
     struct peer found = PEER_NULL;
     pid_t number = *pidfd >= 0 ? pid_of(*pidfd) : 0;
@@ -237,10 +261,13 @@ int peer_init_again(struct peer *peer, uid_t uid, gid_t gid, pid_t pid, uint64_t
     if (pid > 0 && number == pid) {
         if (peer_is_dead(*pidfd))
             return PEER_GONE;
+        found.pid = pid;
+        if (!peer_read_inode(*pidfd, &found.identity))
+            found.identity = identity;
         found.pidfd = steal_fd(pidfd);
     } else {
         r = peer_init_pid(&found, pid);
-        if (!r && found.start_time != start_time) {
+        if (!r && !peer_is_process(&found, pid, identity)) {
             peer_deinit(&found);
             r = PEER_GONE;
         }
@@ -249,8 +276,6 @@ int peer_init_again(struct peer *peer, uid_t uid, gid_t gid, pid_t pid, uint64_t
         return r;
     found.uid = uid;
     found.gid = gid;
-    found.pid = pid;
-    found.start_time = start_time;
     *peer = found;
     return 0;
 }
@@ -264,7 +289,17 @@ void peer_deinit(struct peer *peer)
 
 bool peer_same_process(const struct peer *a, const struct peer *b)
 {
-    return a->pid > 0 && a->pid == b->pid && a->start_time == b->start_time;
+    return a->pid > 0 && a->pid == b->pid && a->identity == b->identity;
+}
+
+bool peer_is_process(const struct peer *peer, pid_t pid, uint64_t identity)
+{
+    if (pid <= 0 || peer->pid != pid)
+        return false;
+    /* what a program recorded that knew of no inodes */
+    if (peer->identity & IDENTITY_INODE && !(identity & IDENTITY_INODE))
+        return start_time_of(pid) == identity && !peer_is_dead(peer->pidfd);
+    return peer->identity == identity;
 }
 
 /* Read each time: an administrator may change it. `what` is a file below /proc/sys/kernel. */

@@ -5,6 +5,13 @@
  * Credentials are those of the connect(). The pidfd refers to that very process however often its number is reused, and
  * becomes readable when it is dead. Kernels without SO_PEERPIDFD (before 6.5) only tell which process has the number
  * now; the connection must then still have another end.
+ *
+ * A client's /proc/PID/stat is not read if the kernel can tell processes apart without. Reading it waits as long as the
+ * process hangs in execve(), which it does if it has mapped a file in user space, with something to write, whose
+ * server does not answer. Besides, who reads it has a reference to the process's memory meanwhile; if the process ends
+ * then, its memory ends in the reader's hands, who waits for the server, and no signal ends that. From Linux 6.9 on
+ * each process's pidfds have an inode, whose number no other process ever has; before, the time of its start tells
+ * those apart that had one number.
  */
 #pragma once
 
@@ -26,9 +33,9 @@ struct peer {
     uid_t uid;
     gid_t gid;
     pid_t pid;
-    int pidfd;           /* owned; -1 once stolen */
-    uint64_t start_time; /* of the process, in clock ticks since boot */
-    gid_t *groups;       /* supplementary ones */
+    int pidfd;         /* owned; -1 once stolen */
+    uint64_t identity; /* of the process among all that have its number, since boot */
+    gid_t *groups;     /* supplementary ones */
     size_t n_groups;
 };
 
@@ -40,18 +47,20 @@ int peer_init_user(struct peer *peer, int socket);
 int peer_identify(struct peer *peer, int socket);
 /* Both. */
 int peer_init_socket(struct peer *peer, int socket);
-/* Of a process by its number, for "only this pid" tokens; uid and gid are the effective ones, without groups. */
+/* Of a process by its number, for "only this pid" tokens; whose it is, is not looked up. */
 int peer_init_pid(struct peer *peer, pid_t pid);
 /*
  * Of a process that was known before, from what is recorded of it, with its pidfd (-1 if that is lost), which is taken
  * if it is one of this process. 0; PEER_GONE; or PEER_NO_ROOM, PEER_UNKNOWN or a negative errno if that is unknown.
  * Groups are not recorded.
  */
-int peer_init_again(struct peer *peer, uid_t uid, gid_t gid, pid_t pid, uint64_t start_time, int *pidfd);
+int peer_init_again(struct peer *peer, uid_t uid, gid_t gid, pid_t pid, uint64_t identity, int *pidfd);
 void peer_deinit(struct peer *peer);
 
 /* The same process, not only the same number. */
 bool peer_same_process(const struct peer *a, const struct peer *b);
+/* The same, of what is recorded of one, maybe by a program that recorded start times only. */
+bool peer_is_process(const struct peer *peer, pid_t pid, uint64_t identity);
 /* The overflow group is no group: it stands for all those that this user namespace does not have. */
 bool peer_in_group(const struct peer *peer, gid_t gid);
 /* Does it stand for every user that this user namespace does not have? */
@@ -67,3 +76,14 @@ bool peer_cgroup_of(char *text, char *path, size_t size);
 bool process_pauses(pid_t pid);
 /* Has the process of this pidfd ended? */
 bool peer_is_dead(int pidfd);
+
+/* How did it end? */
+enum peer_end {
+    PEER_END_UNREAPED, /* that will be known once its parent has reaped it, when the pidfd hangs up */
+    PEER_END_UNKNOWN,
+    PEER_END_EXITED,
+    PEER_END_SIGNAL,
+};
+
+/* *ret is the exit status or the signal, 0 where there is none. */
+enum peer_end peer_end(int pidfd, int *ret);

@@ -20,11 +20,15 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/pidfd.h"
 #include "sys/groups.h"
 #include "sys/text.h"
 
 #ifndef DMA_BUF_MAGIC
-#define DMA_BUF_MAGIC 0x444d4142 /* younger than some headers */
+#define DMA_BUF_MAGIC 0x444d4142 /* younger than some headers, as is the next */
+#endif
+#ifndef PID_FS_MAGIC
+#define PID_FS_MAGIC 0x50494446
 #endif
 
 struct fd_path {
@@ -89,25 +93,15 @@ static int call_inotify_add(int inotify, int fd, uint32_t mask)
     return inotify_add_watch(inotify, fd_path_of(fd).text, mask);
 }
 
-/*
- * A file system may take as long as it likes to say what it is, and fdinfo of a descriptor that watches many others is
- * long. So the name comes first, which costs nothing and which a file could have by chance; then fdinfo, which is the
- * kernel's own: of all files with such a name only a dma-buf shows the name of an exporter there.
- */
+/* The name comes first, which costs nothing, and which a file may have by chance. */
 static int call_check_dma_buf(int fd)
 {
     static const char prefix[] = "/dmabuf:";
+    char text[sizeof(prefix)];
     struct statfs fs;
-    char text[1024];
 
-    if (readlink(fd_path_of(fd).text, text, sizeof(text)) < (ssize_t)strlen(prefix) ||
-        memcmp(text, prefix, strlen(prefix)) != 0) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (!text_read(text, sizeof(text), "/proc/self/fdinfo/%d", fd))
-        return -1;
-    if (strstr(text, "\nexp_name:\t") && fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC)
+    if (readlink(fd_path_of(fd).text, text, sizeof(text)) >= (ssize_t)strlen(prefix) &&
+        !memcmp(text, prefix, strlen(prefix)) && fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC)
         return 0;
     errno = EINVAL;
     return -1;
@@ -116,6 +110,36 @@ static int call_check_dma_buf(int fd)
 static int call_pidfd_open(pid_t pid, unsigned flags)
 {
     return (int)syscall(SYS_pidfd_open, pid, flags);
+}
+
+/* Older kernels have one inode for all pidfds, in another file system. */
+static int call_pidfd_inode(int pidfd, uint64_t *ret)
+{
+    struct statfs fs;
+    struct stat st;
+
+    if (fstatfs(pidfd, &fs) < 0 || fstat(pidfd, &st) < 0)
+        return -1;
+    if (fs.f_type != PID_FS_MAGIC) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    *ret = st.st_ino;
+    return 0;
+}
+
+static int call_pidfd_status(int pidfd, int *ret)
+{
+    struct pidfd_end end = {.mask = PIDFD_END_STATUS};
+
+    if (ioctl(pidfd, PIDFD_END_REQUEST, &end) < 0)
+        return -1;
+    if (!(end.mask & PIDFD_END_STATUS)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    *ret = end.status;
+    return 0;
 }
 
 /* Free pages and half of the cached files, since the others may be in use; of the machine the kernel's own estimate. */
@@ -190,6 +214,8 @@ const struct sys_calls sys_kernel = {
     .check_dma_buf = call_check_dma_buf,
     .getsockopt = getsockopt,
     .pidfd_open = call_pidfd_open,
+    .pidfd_inode = call_pidfd_inode,
+    .pidfd_status = call_pidfd_status,
     .huge_pages = call_huge_pages,
     .available = call_available,
     .proc = "/proc",
@@ -201,4 +227,9 @@ pid_t sys_fork_sharing_fds(void)
 {
     /* without a stack the child goes on here, on its copy of ours */
     return (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+pid_t sys_fork_sibling(void)
+{
+    return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
 }

@@ -54,11 +54,15 @@ struct sys_calls {
     int (*inotify_remove)(int inotify, int wd);
     ssize_t (*read)(int fd, void *buffer, size_t size);
 
-    /* 0 if it is one. It asks the kernel only, so it never waits, whatever the descriptor refers to. */
+    /* 0 if it is one. Of another file with such a name the file system is asked, which may take as long as it likes. */
     int (*check_dma_buf)(int fd);
 
     int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *size);
     int (*pidfd_open)(pid_t pid, unsigned flags);
+    int (*pidfd_inode)(int pidfd, uint64_t *ret); /* whose number is that process's alone; from Linux 6.9 on */
+    /* The wait status of a process that has ended, of any user's; EAGAIN until its parent has reaped it; another error
+     * if the kernel does not tell (before 6.15). */
+    int (*pidfd_status)(int pidfd, int *ret);
 
     /* A figure of the kernel's about huge pages of that size, of a node or (< 0) of the machine; -1 if it has none. */
     int (*huge_pages)(int physical_node, uint64_t size, enum sys_huge what, uint64_t *ret);
@@ -83,6 +87,8 @@ int sys_fd_check(int fd);
 
 /* A fork that shares the table of descriptors with this process, whose only thread calls it. As fork(). */
 pid_t sys_fork_sharing_fds(void);
+/* A fork of this process, which has one thread only, that is its parent's child. As fork(). */
+pid_t sys_fork_sibling(void);
 
 /* A sealable, CLOEXEC memfd, not executable where the kernel can ensure that. `huge` is the page size of hugetlb, 0 for
  * shared memory. -1 and errno. */

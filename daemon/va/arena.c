@@ -242,6 +242,29 @@ uint64_t arena_extent_size(struct arena_extent *extent)
     return next->start - next->gap - extent->start;
 }
 
+uint64_t arena_extent_waste(struct arena_extent *extent)
+{
+    const struct arena_extent *next;
+
+    assert(arena_extent_is_taken(extent));
+    if (!extent->gap)
+        return 0;
+    next = RB_NEXT(arena_tree, NULL, extent);
+    assert(next);
+    return extent->gap < next->gap ? extent->gap : next->gap;
+}
+
+uint64_t arena_waste_at(const struct arena *arena, uint64_t start, uint64_t size)
+{
+    const struct arena_extent *next = first_behind(arena, start);
+    uint64_t gap = next->start - next->gap, behind;
+
+    if (start < gap || size > next->start - start)
+        return 0;
+    behind = next->start - start - size;
+    return start - gap < behind ? start - gap : behind;
+}
+
 bool arena_next_free(const struct arena *arena, uint64_t start, uint64_t end, uint64_t *ret_start, uint64_t *ret_size)
 {
     assert(start >= arena->base && start <= end && end - arena->base <= arena->size);

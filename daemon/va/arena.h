@@ -64,6 +64,14 @@ static inline bool arena_extent_is_taken(const struct arena_extent *extent)
 /* The extent must be taken. O(log n). */
 uint64_t arena_extent_size(struct arena_extent *extent);
 
+/*
+ * The smaller one of the free ranges on both sides of an extent. Taken there, the extent makes the largest free range
+ * smaller by its size and this at most; at the end of a free range it is 0. O(log n).
+ */
+uint64_t arena_extent_waste(struct arena_extent *extent);
+/* The same of a range before it is taken, all of which is free; 0 if it is not. O(log n). */
+uint64_t arena_waste_at(const struct arena *arena, uint64_t start, uint64_t size);
+
 /* The first free part of this range, which is within the arena; false if all of it is taken. O(log n). */
 bool arena_next_free(const struct arena *arena, uint64_t start, uint64_t end, uint64_t *ret_start, uint64_t *ret_size);
 

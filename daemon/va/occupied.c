@@ -140,6 +140,11 @@ void occupied_begin(struct reservations *reservations)
 
     reservations->arena->given = occupied_given;
     reservations->arena->userdata = reservations;
-    RB_FOREACH(reservation, occupied_tree, &reservations->occupied)
-        take_free(reservation, reservation->record->address, end_of(reservation));
+    RB_FOREACH(reservation, occupied_tree, &reservations->occupied) {
+        const struct reservation_record *record = reservation->record;
+
+        charge_raise(&reservation->charge,
+                     waste_within(arena_waste_at(reservations->arena, record->address, record->size), record->waste));
+        take_free(reservation, record->address, end_of(reservation));
+    }
 }

@@ -14,7 +14,8 @@
 
 void reservations_init(struct reservations *reservations, struct ledger *ledger, struct arena *arena)
 {
-    *reservations = (struct reservations){.arena = arena, .occupied = RB_INITIALIZER(NULL)};
+    *reservations =
+        (struct reservations){.arena = arena, .occupied = RB_INITIALIZER(NULL), .wastes = RB_INITIALIZER(NULL)};
     table_init(&reservations->table, ledger, RECORD_RESERVATION, sizeof(struct reservation), true);
 }
 
@@ -34,11 +35,29 @@ static void reservation_enter(struct reservation *reservation)
         va_arena_init(&reservation->places, record->address, record->size, reservation->reservations->arena->page);
 }
 
+/* One that is occupied takes its parts later. */
+static int reservation_take(struct reservation *reservation, const struct reservation_record *wanted,
+                            uint64_t alignment, uint64_t *ret_waste, struct problem *problem)
+{
+    struct arena *arena = reservation->reservations->arena;
+    int r;
+
+    if (wanted->occupied) {
+        *ret_waste = arena_waste_at(arena, wanted->address, wanted->size);
+        return 0;
+    }
+    r = arena_take(arena, &reservation->extent, wanted->size, alignment, wanted->address, problem);
+    if (!r)
+        *ret_waste = arena_extent_waste(&reservation->extent);
+    return r;
+}
+
 int reservation_new(struct reservations *reservations, const struct reservation_record *wanted, uint64_t alignment,
                     struct account *account, struct reservation **ret, struct problem *problem)
 {
     _cleanup_(reservation_freep) struct reservation *reservation = NULL;
     struct reservation_record *record;
+    uint64_t waste = 0;
     void *object;
     int r = table_alloc(&reservations->table, &object, problem);
 
@@ -47,10 +66,9 @@ int reservation_new(struct reservations *reservations, const struct reservation_
     reservation = object;
     reservation->reservations = reservations;
     list_init(&reservation->in_session);
-    if (!wanted->occupied)
-        r = arena_take(reservations->arena, &reservation->extent, wanted->size, alignment, wanted->address, problem);
+    r = reservation_take(reservation, wanted, alignment, &waste, problem);
     if (!r)
-        r = charge_init(&reservation->charge, account, ACCOUNT_ADDRESSES, wanted->size, problem);
+        r = waste_charge_with(&reservation->charge, account, wanted->size, waste, problem);
     if (r)
         return r;
     record = record_fresh(reservation);
@@ -59,6 +77,7 @@ int reservation_new(struct reservations *reservations, const struct reservation_
     record->size = wanted->size;
     record->uid = account->uid;
     record->occupied = wanted->occupied;
+    record->waste = waste_note(waste) & 63;
     reservation_enter(reservation);
     audit_after(&reservations->table, reservation);
     *ret = steal_ptr(&reservation);
@@ -107,6 +126,9 @@ void reservation_recovered(struct reservation *reservation)
 {
     if (!reservation->record->buffers && !list_is_linked(&reservation->in_session))
         reservation_free(reservation);
+    else if (!reservation->record->occupied)
+        charge_raise(&reservation->charge,
+                     waste_within(arena_extent_waste(&reservation->extent), reservation->record->waste));
 }
 
 struct reservation *reservation_free(struct reservation *reservation)

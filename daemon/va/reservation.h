@@ -17,11 +17,13 @@
 #include "ledger/table.h"
 #include "va/arena.h"
 #include "va/occupied.h"
+#include "va/waste.h"
 
 struct reservations {
     struct table table;
     struct arena *arena; /* borrowed */
     struct occupied_tree occupied;
+    struct waste_tree wastes; /* what the homes of buffers waste */
 };
 
 struct reservation {
@@ -29,7 +31,7 @@ struct reservation {
     struct reservations *reservations;
     struct arena_extent extent;
     struct list in_session; /* linked while the session keeps it */
-    struct charge charge;   /* of its addresses */
+    struct charge charge;   /* of its addresses, and those that it wastes */
     struct arena places;    /* its range: what is taken of it by buffers */
     /* of a range that is occupied, instead of `extent` and `places`: occupied.c */
     RB_ENTRY(reservation) by_start;
@@ -51,7 +53,8 @@ int reservation_new(struct reservations *reservations, const struct reservation_
 struct reservation *reservations_find_occupied(const struct reservations *reservations, uint64_t session,
                                                uint64_t start, uint64_t size);
 /* Makes a reservation of its record again (table.h), without the buffers in it: they are placed in it afterwards, and
- * then reservation_recovered() ends it if nobody keeps it. `in_session` is NULL if its session is gone. */
+ * then reservation_recovered() ends it if nobody keeps it, or charges what it wastes. `in_session` is NULL if its
+ * session is gone. */
 enum table_verdict reservation_recover(struct reservations *reservations, struct reservation *reservation,
                                        struct account *account, struct list *in_session, const char **why);
 void reservation_recovered(struct reservation *reservation);

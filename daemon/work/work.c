@@ -86,6 +86,8 @@ struct work {
     /* the loop's */
     struct group groups[WORK_CLASSES];
     struct list withdrawn; /* their done() is still to be called */
+    void (*ended)(void *userdata, struct work_job *job);
+    void *userdata; /* of ended() */
     bool stopping;
     struct worker workers[];
 };
@@ -295,10 +297,18 @@ static void group_hand_out(struct work *work, struct group *group)
     atomic_store_explicit(&group->pause_spare, wait != LANES_NONE, memory_order_relaxed);
 }
 
-static void job_end(struct work *work, struct work_job *job)
+void work_job_end(struct work *work, struct work_job *job)
 {
     work->groups[job->class].pending--;
     job->done(job);
+}
+
+static void job_ended(struct work *work, struct work_job *job)
+{
+    if (work->ended)
+        work->ended(work->userdata, job);
+    else
+        work_job_end(work, job);
 }
 
 static void worker_finish(struct work *work, struct worker *worker)
@@ -311,7 +321,7 @@ static void worker_finish(struct work *work, struct worker *worker)
         lanes_paused(&group->lanes, job);
     } else {
         lanes_ended(&group->lanes, job);
-        job_end(work, job);
+        job_ended(work, job);
     }
 }
 
@@ -334,7 +344,7 @@ static void work_finish(struct work *work)
     }
     list_splice(&withdrawn, &work->withdrawn);
     while ((link = list_pop(&withdrawn)))
-        job_end(work, container_of(link, struct work_job, link));
+        job_ended(work, container_of(link, struct work_job, link));
     for (unsigned i = 0; i < WORK_CLASSES; i++)
         group_hand_out(work, &work->groups[i]);
 }
@@ -368,6 +378,7 @@ void work_submit(struct work *work, enum work_class class, uid_t uid, struct wor
 
     assert(!list_is_linked(&job->link));
     job->class = class;
+    job->uid = uid;
     job->has_begun = false;
     job->withdrawn = false;
     job->pause = job->spare ? &group->pause_spare : &group->pause;
@@ -404,6 +415,12 @@ int work_dispatch(struct work *work)
         return fatal(-errno);
     work_finish(work);
     return 0;
+}
+
+void work_set_ended(struct work *work, void (*ended)(void *userdata, struct work_job *job), void *userdata)
+{
+    work->ended = ended;
+    work->userdata = userdata;
 }
 
 unsigned work_pending(const struct work *work)

@@ -55,6 +55,7 @@ struct work_job {
     const atomic_bool *pause; /* for run(): it should pause, since somebody else's turn has come */
     /* of work.c: */
     enum work_class class;
+    uid_t uid;
     struct work_lane *lane; /* where it waits, or whose running job it is */
     bool has_begun;
 };
@@ -85,6 +86,11 @@ int work_fd(const struct work *work);
 
 /* Calls done() of the jobs that have ended; those that end meanwhile come next time. 0 or a negative errno. */
 int work_dispatch(struct work *work);
+/* From now on that calls `ended` of each instead, which has work_job_end() called when it is the turn of the job's
+ * user. */
+void work_set_ended(struct work *work, void (*ended)(void *userdata, struct work_job *job), void *userdata);
+/* Calls done(). */
+void work_job_end(struct work *work, struct work_job *job);
 
 /* The number of submitted jobs whose done() has not been called. */
 unsigned work_pending(const struct work *work);

@@ -8,8 +8,9 @@
  *     if (!size)
  *         return refuse(problem, STATUS_SIZE_ZERO, "a buffer of 0 bytes; ask for at least 1");
  *
- * It is for people; programs look at the status. `item` is the index of the item of a batch that failed. A caller that
- * wants no sentence passes NULL.
+ * It is for people; programs look at the status. `item` is the index of the item of a batch that failed. What there was
+ * too little of is noted as numbers, too, by problem_short_of(), for the history of refusals. A caller that wants no
+ * sentence passes NULL.
  */
 #pragma once
 
@@ -22,12 +23,31 @@
 
 #define PROBLEM_SENTENCE_MAX 256
 
+/* Of a limit, or of the room of a pool. */
+struct shortage {
+    const char *pool;     /* its name, NULL if it is about none; stays as long as the process */
+    const char *resource; /* a string literal, as configuration keys have it: "bytes", "tokens"; NULL: of nothing */
+    uint64_t wanted;
+    uint64_t used; /* of `limit` */
+    uint64_t limit;
+    uint64_t waited_ms; /* in vain */
+};
+
 struct problem {
     char sentence[PROBLEM_SENTENCE_MAX];
     uint32_t item;
+    struct shortage shortage;
 };
 
 #define PROBLEM_NULL ((struct problem){.sentence = "", .item = 0})
+
+/* Returns the status. */
+static inline int problem_short_of(struct problem *problem, int status, struct shortage shortage)
+{
+    if (problem)
+        problem->shortage = shortage;
+    return status;
+}
 
 /* A sentence that is too long is cut between two characters, since a client's names may be long. Keeps errno. */
 __attribute__((format(printf, 2, 0))) static inline void problem_setv(struct problem *problem, const char *format,

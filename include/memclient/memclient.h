@@ -18,9 +18,10 @@
  * Build with `pkg-config --cflags --libs memclient`. memclient(3) and memoryd(8) explain the model.
  *
  * Words. A *buffer* is memory with an id, kept by the broker as a sealed memory file: it cannot shrink, and all of
- * its pages were allocated before anybody could map it, so touching it never raises SIGBUS. (Lazy pools are the
- * exception; their buffers have MEMCLIENT_BUFFER_LAZY.) A *handle* (struct memclient_buffer) holds a buffer for this
- * process, with *rights*. A buffer lives as long as a session holds it, or a name or a keeping token keeps it; memory
+ * its pages were allocated before anybody could map it, so touching it never raises SIGBUS. (The exceptions: buffers
+ * of lazy pools, which have MEMCLIENT_BUFFER_LAZY, and reserved huge pages that somebody else who may write has
+ * punched out.) A *handle* (struct memclient_buffer) holds a buffer for this process, with *rights*. A buffer lives as
+ * long as a session holds it, or a name or a keeping token keeps it; memory
  * that is still mapped or open anywhere is never taken away. The *home* of a buffer is its fixed address, at which
  * every process may map it. A *reservation* is a range of addresses that no other process's reservation or home
  * overlaps.
@@ -31,7 +32,7 @@
  *     -EINVAL        an argument is not as documented, or the size of an option struct is not valid
  *     -ENOMEM        this process has no memory for the library's own records
  *     -ENOENT, -ECONNREFUSED, -EACCES, -EPROTONOSUPPORT, -EPROTO
- *                    no broker can be reached or spoken to (with memclient_open()'s meanings)
+ *                    no broker can be reached or spoken to (with memclient_context_open()'s meanings)
  *     -ECONNRESET    the session was lost during the call; whether the broker has done it is unknown
  *     -ENOTCONN      the session is lost and another one could not be opened
  *     -ETIMEDOUT     the call's deadline passed. What a late answer grants is released
@@ -66,21 +67,27 @@
  * program that the library does not know must be zero (-EINVAL). Structs that the library fills in are initialised
  * likewise, and it fills in the fields that both know. The headers of the facades follow the same rule.
  *
- * Contexts. Wherever a function takes a context, NULL means the process-wide one of memclient_default().
+ * Names and arguments. A function of an object has the object's name in its own, and takes it first. What it returns by
+ * a pointer comes last, and a count before its arrays. memclient_X_query() fills in a struct memclient_X_info, and
+ * X_many() does what X() does, for many. Pointers must not be NULL unless it is said; where a function can fail, that
+ * is -EINVAL. A handle knows its context, an address does not: functions on ranges of addresses take the context that
+ * mapped them, since two may have mapped the same bytes at the same address.
+ *
+ * Contexts. Wherever a function takes a context, NULL means the process-wide one of memclient_context_default().
  *
  * Threads. Every function may be called from any thread at any time, with the same objects; only the last
- * memclient_buffer_unref(), memclient_reservation_release() and memclient_close() of an object must come after all
- * other uses of it. Nothing here is async-signal-safe. The library starts no thread, installs no signal handler,
+ * memclient_buffer_unref(), memclient_reservation_release() and memclient_context_close() of an object must come after
+ * all other uses of it. Nothing here is async-signal-safe. The library starts no thread, installs no signal handler,
  * prints nothing and ends no process.
  *
- * fork(). Mappings and reservations stay valid in the child, shared with the parent or, by MEMCLIENT_MAP_OWN_IN_CHILD,
+ * fork(). Mappings and reservations stay valid in the child, shared with the parent or, by MEMCLIENT_MAP_COPY_ON_FORK,
  * copied. The child's first call opens a session of its own, and never touches the parent's connection. A handle from
  * the parent works in the child if the library has a descriptor with which it can open the buffer again; else its calls
  * return -ESTALE. exec() leaks nothing: every descriptor is close-on-exec. After vfork() or _Fork(), call nothing but
  * exec.
  *
- * Environment: MEMORYD_SOCKET and MEMORYD_AUTOSTART, see memclient_open(), MEMORYD_CACHE, see memclient_cache_put();
- * ignored in set-uid programs.
+ * Environment: MEMORYD_SOCKET and MEMORYD_AUTOSTART, see memclient_context_open(), MEMORYD_CACHE, see
+ * memclient_cache_put(); ignored in set-uid programs.
  */
 #ifndef MEMCLIENT_MEMCLIENT_H
 #define MEMCLIENT_MEMCLIENT_H
@@ -113,7 +120,7 @@ extern "C" {
 #endif
 
 /* A context: one session with the broker, and what was opened through it. */
-struct memclient;
+struct memclient_context;
 /* A counted handle of one buffer. A context has at most one handle of a buffer: opening again adds a reference. */
 struct memclient_buffer;
 /* A range of the host-wide address arena. */
@@ -128,19 +135,19 @@ struct memclient_reservation;
 #define MEMCLIENT_NAME_SIZE 272
 /* A pool's name with its NUL. */
 #define MEMCLIENT_POOL_NAME_SIZE 64
-/* Characters of a token's text, without the NUL. */
-#define MEMCLIENT_TOKEN_TEXT 64
+/* A token's text with its NUL. */
+#define MEMCLIENT_TOKEN_TEXT_SIZE 65
 
 /* What a holder may do; a bit mask. The kernel enforces READ and WRITE. */
 enum memclient_right {
-    MEMCLIENT_READ = 1,  /* read and map it */
-    MEMCLIENT_WRITE = 2, /* write it; implies READ */
-    MEMCLIENT_SHARE = 4, /* make tokens with a subset of one's own rights */
-    MEMCLIENT_MANAGE = 8 /* publish, bind and unbind names, revoke others' tokens, discard, move, place, destroy */
+    MEMCLIENT_READ = 1,   /* read and map it */
+    MEMCLIENT_WRITE = 2,  /* write it; implies READ */
+    MEMCLIENT_SHARE = 4,  /* make tokens with a subset of one's own rights */
+    MEMCLIENT_MANAGE = 8, /* publish, bind and unbind names, revoke others' tokens, discard, move, place, destroy */
+    /* No right: added to those that are asked for when opening by token, name or id, it accepts a foreign buffer. See
+     * memclient_adopt_fd(). */
+    MEMCLIENT_ACCEPT_FOREIGN = 256
 };
-
-/* Added to the rights when opening by token, name or id: accepts a foreign buffer. See memclient_adopt_fd(). */
-enum memclient_accept { MEMCLIENT_ACCEPT_FOREIGN = 256 };
 
 /* Which pages a buffer consists of. */
 enum memclient_pages {
@@ -167,25 +174,34 @@ enum memclient_placement {
     MEMCLIENT_PLACEMENT_LOCAL = 5       /* preferred on the calling thread's node; `nodes` may stay empty */
 };
 
-/* Properties of a buffer; a bit mask. The first four are options of an allocation. */
+/* Options of an allocation; a bit mask. */
+enum memclient_alloc_flag {
+    MEMCLIENT_ALLOC_PUBLISHABLE = 1,   /* it may be published later */
+    MEMCLIENT_ALLOC_NO_HOME = 2,       /* it gets no home, unless it is mapped in a reservation */
+    MEMCLIENT_ALLOC_NO_DESCRIPTOR = 4, /* it is not mapped soon: no descriptor comes with it */
+    MEMCLIENT_ALLOC_SHARED_SOON = 8    /* memclient_share() will be called for it */
+};
+
+/* Properties of a buffer; a bit mask. */
 enum memclient_buffer_flag {
-    MEMCLIENT_PUBLISHABLE = 1,          /* it may be published later */
-    MEMCLIENT_NO_ADDRESS = 2,           /* it was allocated without a home */
-    MEMCLIENT_NO_DESCRIPTOR = 4,        /* in memclient_alloc_options only: it is not mapped soon, see there */
-    MEMCLIENT_SHARED_SOON = 8,          /* likewise: memclient_share() will be called for it */
+    MEMCLIENT_BUFFER_PUBLISHABLE = 1,   /* MEMCLIENT_ALLOC_PUBLISHABLE */
+    MEMCLIENT_BUFFER_NO_HOME = 2,       /* MEMCLIENT_ALLOC_NO_HOME */
     MEMCLIENT_BUFFER_PUBLISHED = 256,   /* immutable forever */
     MEMCLIENT_BUFFER_FUTURE_ONLY = 512, /* published, but writable mappings made before may still write */
     MEMCLIENT_BUFFER_LAZY = 1024,       /* from a lazy pool: touching it may raise SIGBUS */
     MEMCLIENT_BUFFER_EXPORTED = 2048,   /* a descriptor has left the broker */
     MEMCLIENT_BUFFER_VERIFIED = 4096,   /* every page was seen on the node where it should be */
-    MEMCLIENT_BUFFER_FOREIGN = 8192     /* memory that was allocated elsewhere: memclient_adopt_fd() */
+    MEMCLIENT_BUFFER_FOREIGN = 8192,    /* memory that was allocated elsewhere: memclient_adopt_fd() */
+    /* its pages were allocated by the process that it was allocated for, whose control group pays: memoryd.conf(5) */
+    MEMCLIENT_BUFFER_CLIENT_CHARGED = 16384,
+    MEMCLIENT_BUFFER_WANTS_THP = 32768 /* likewise, as transparent huge pages where there are some */
 };
 
 enum memclient_buffer_state {
-    MEMCLIENT_STATE_COMMITTING = 0, /* its pages are being allocated */
-    MEMCLIENT_STATE_LIVE = 1,       /* a session, a name or a keeping token keeps it */
-    MEMCLIENT_STATE_DETACHED = 2,   /* none does, but some process still has it open or mapped */
-    MEMCLIENT_STATE_ENDING = 3      /* its pages are being freed */
+    MEMCLIENT_BUFFER_STATE_COMMITTING = 0, /* its pages are being allocated */
+    MEMCLIENT_BUFFER_STATE_LIVE = 1,       /* a session, a name or a keeping token keeps it */
+    MEMCLIENT_BUFFER_STATE_DETACHED = 2,   /* none does, but some process still has it open or mapped */
+    MEMCLIENT_BUFFER_STATE_ENDING = 3      /* its pages are being freed */
 };
 
 /* ---- the library ------------------------------------------------------------------------------------------------- */
@@ -205,6 +221,17 @@ MEMCLIENT_API const char *memclient_error(void);
  */
 MEMCLIENT_API unsigned memclient_error_status(void);
 
+/*
+ * Lets the program end what this thread waits for. While one of its calls waits for the broker, or for another thread
+ * that does, the library calls interrupted(data): after each signal that this thread handles, and at least once a
+ * second. True: the call returns -EINTR, unless the reply has come just then. What was asked for may have been done
+ * nevertheless, as when a call times out: memory that it would have got is given back when the reply comes, but a name
+ * may be bound. Calls that release something never fail so. NULL = nobody is asked, as it is at first.
+ *
+ * The function is called without a lock, so it may take its own. It must not call the library.
+ */
+MEMCLIENT_API void memclient_set_interrupt(bool (*interrupted)(void *data), void *data);
+
 /* The name of a status, like "POOL_FULL"; "REFUSED" for one that this version does not know. */
 MEMCLIENT_API const char *memclient_status_name(unsigned status);
 
@@ -216,16 +243,16 @@ enum memclient_autostart {
     MEMCLIENT_AUTOSTART_ALWAYS = 2 /* whatever the environment says */
 };
 
-struct memclient_options {
+struct memclient_context_options {
     size_t size;
-    const char *socket;   /* path of the broker's socket; NULL = found as memclient_open() tells */
+    const char *socket;   /* path of the broker's socket; NULL = found as memclient_context_open() tells */
     const char *program;  /* what listings call this client, at most 63 bytes; NULL = the program's name */
     uint64_t deadline_ms; /* for each call; 0 = 30 000; MEMCLIENT_FOREVER */
     unsigned autostart;   /* enum memclient_autostart */
     bool administrator;   /* may use the connections, sessions and descriptors that are reserved for root and the
                            * broker's own user when the limits are reached. No effect for others */
 };
-#define MEMCLIENT_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_options)
+#define MEMCLIENT_CONTEXT_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_context_options)
 
 /*
  * Opens a session with the broker. Without options->socket the library tries $MEMORYD_SOCKET; without that
@@ -241,47 +268,49 @@ struct memclient_options {
  *     -EPROTO           the program that answers is no memoryd broker
  *     -EDQUOT           the limit of the user's sessions, or of the broker's connections or descriptors, is reached
  *     -ENAMETOOLONG     the path does not fit into a socket address
- * A context is closed with memclient_close().
+ * A context is closed with memclient_context_close().
  */
-MEMCLIENT_API int memclient_open(const struct memclient_options *options, struct memclient **ctx);
+MEMCLIENT_API int memclient_context_open(const struct memclient_context_options *options,
+                                         struct memclient_context **ctx);
 
 /*
  * Ends the session: what only it kept alive is freed. Everything that was mapped through the context is unmapped and
  * its reservations are released, so nothing may use that memory any more. Handles that are left may only be asked for
  * their properties and unref'ed. NULL and the default context are ignored. Never fails.
  */
-MEMCLIENT_API void memclient_close(struct memclient *ctx);
+MEMCLIENT_API void memclient_context_close(struct memclient_context *ctx);
 
 /*
  * The process-wide context, for which NULL stands, opened with default options at its first use. It lives as long as
- * the process, or until dlclose() unloads the library. Errors are those of memclient_open(); the next call tries again.
+ * the process, or until dlclose() unloads the library. Errors are those of memclient_context_open(); the next call
+ * tries again.
  */
-MEMCLIENT_API int memclient_default(struct memclient **ctx);
+MEMCLIENT_API int memclient_context_default(struct memclient_context **ctx);
 
-struct memclient_connection_info {
+struct memclient_context_info {
     size_t size;
     char socket[108];    /* path of the broker's socket */
     uint64_t session;    /* id of this session */
     uint32_t broker_id;  /* random; also in each of its tokens */
-    uint32_t broker_uid; /* who runs it and owns its buffers' inodes */
+    uid_t broker_uid;    /* who runs it and owns its buffers' inodes */
     uint64_t arena_base; /* homes and reservations are in the arena */
     uint64_t arena_size;
     uint64_t base_page; /* the system's base page size */
     bool simulated;     /* the NUMA nodes are simulated */
     bool autostarted;   /* this context started the broker */
 };
-#define MEMCLIENT_CONNECTION_INFO_INIT MEMCLIENT_SIZED(struct memclient_connection_info)
+#define MEMCLIENT_CONTEXT_INFO_INIT MEMCLIENT_SIZED(struct memclient_context_info)
 
 /* What this context is connected to. Asks the broker, so that it is up to date. */
-MEMCLIENT_API int memclient_connection(struct memclient *ctx, struct memclient_connection_info *info);
+MEMCLIENT_API int memclient_context_query(struct memclient_context *ctx, struct memclient_context_info *info);
 
 /* One round trip to the broker. Does nothing else. */
-MEMCLIENT_API int memclient_ping(struct memclient *ctx);
+MEMCLIENT_API int memclient_broker_ping(struct memclient_context *ctx);
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 /*
- * How long a buffer lives on when the session that allocated it ends, with its process or by memclient_close():
+ * How long a buffer lives on when the session that allocated it ends, with its process or by memclient_context_close():
  *
  *     free             not at all                no name and no keeping token, or a name of MEMCLIENT_NAME_FREE
  *     keep             until the uses are used   MEMCLIENT_TOKEN_KEEPING with a number of uses
@@ -324,7 +353,7 @@ struct memclient_alloc_options {
     const uint32_t *weights; /* of MEMCLIENT_PLACEMENT_SPLIT, n_nodes of them; NULL = equal parts */
     uint64_t alignment;      /* of the home, a power of two; 0 = the granule */
     uint64_t address;        /* of the home, a multiple of the alignment; 0 = any. Not with alloc_many */
-    unsigned flags;          /* MEMCLIENT_PUBLISHABLE, _NO_ADDRESS, _NO_DESCRIPTOR, _SHARED_SOON */
+    unsigned flags;          /* enum memclient_alloc_flag */
     uint64_t wait_ms;        /* how long to wait for room if the pool is full; 0 = see below; MEMCLIENT_FOREVER */
     const char *name;        /* bound to the buffer; NULL = none. Not with alloc_many */
     const struct memclient_name_options *name_options; /* NULL = defaults */
@@ -336,20 +365,21 @@ struct memclient_alloc_options {
  * mapped yet. The context's deadline begins after wait_ms.
  *
  * Without a pool and pages, large buffers get huge pages if there are any: reserved ones (hugetlb), if rounding up adds
- * at most an eighth and they are no farther away than other pages, or else transparent ones. memclient_buffer_info()
+ * at most an eighth and they are no farther away than other pages, or else transparent ones. memclient_buffer_query()
  * tells which, and memclient_buffer_granule() in what units the buffer can be mapped: for reserved pages, that is a
- * whole page. Reserved pages are not chosen with MEMCLIENT_NO_ADDRESS, for memory that is interleaved or split over
+ * whole page. Reserved pages are not chosen with MEMCLIENT_ALLOC_NO_HOME, for memory that is interleaved or split over
  * nodes, or for an address that is no multiple of them. To discard, move or map parts, ask for MEMCLIENT_PAGES_BASE or
  * MEMCLIENT_PAGES_THP.
  *
- * A descriptor comes with each buffer, so that it can be mapped without another call. With MEMCLIENT_NO_DESCRIPTOR none
- * does: for buffers that only others map, or this process later, if at all. The library asks for it when it is needed,
- * and memclient_map_many() for many at once. Until then the handle is -ESTALE in a child made by fork().
+ * A descriptor comes with each buffer, so that it can be mapped without another call. With
+ * MEMCLIENT_ALLOC_NO_DESCRIPTOR none does: for buffers that only others map, or this process later, if at all. The
+ * library asks for it when it is needed, and memclient_map_many() for many at once. Until then the handle is -ESTALE in
+ * a child made by fork().
  *
- * With MEMCLIENT_SHARED_SOON the first memclient_share() of the buffer, without terms, makes no call either: a token
- * comes with the buffer. The flag is a hint. No token comes with memclient_alloc_many(), if a limit of tokens is half
- * used, or while the context has 64 that were not given out. Without the flag the library guesses from what the program
- * has shared so far.
+ * With MEMCLIENT_ALLOC_SHARED_SOON the first memclient_share() of the buffer, without terms, makes no call either: a
+ * token comes with the buffer. The flag is a hint. No token comes with memclient_alloc_many(), if a limit of tokens is
+ * half used, or while the context has 64 that were not given out. Without the flag the library guesses from what the
+ * program has shared so far.
  *
  * Freed memory can be allocated again when its pages have been freed. An allocation that meets a full pool, or a limit
  * of bytes or buffers, waits for memory that is being freed if that is enough, even with wait_ms 0.
@@ -362,15 +392,18 @@ struct memclient_alloc_options {
  *     -ENOMEM      the pool is full (POOL_FULL), or the kernel has no memory (NO_MEMORY), or none there (MISPLACED)
  *     -ETIMEDOUT   there was no room within wait_ms
  *     -EEXIST      the name is bound already
- *     -EADDRNOTAVAIL, -EADDRINUSE   the arena has no free range, or `address` is taken
+ *     -EADDRNOTAVAIL, -EADDRINUSE   as for memclient_reserve()
  *     -ENFILE      the broker has no descriptor left
  *     -EOPNOTSUPP  the pool cannot do what a flag or the placement asks
+ *
+ * From a pool with charge = client (MEMCLIENT_BUFFER_CLIENT_CHARGED) this call allocates the pages in this process.
+ * Where its control group may not have that much memory, the kernel kills a process of the group.
  */
-MEMCLIENT_API int memclient_alloc(struct memclient *ctx, uint64_t size, const struct memclient_alloc_options *options,
-                                  struct memclient_buffer **buf);
+MEMCLIENT_API int memclient_alloc(struct memclient_context *ctx, uint64_t size,
+                                  const struct memclient_alloc_options *options, struct memclient_buffer **buf);
 
 /* Allocates n buffers with the same options, 1 to MEMCLIENT_BATCH_MAX, all or none. bufs[i] has sizes[i] bytes. */
-MEMCLIENT_API int memclient_alloc_many(struct memclient *ctx, size_t n, const uint64_t *sizes,
+MEMCLIENT_API int memclient_alloc_many(struct memclient_context *ctx, size_t n, const uint64_t *sizes,
                                        const struct memclient_alloc_options *options, struct memclient_buffer **bufs);
 
 /* Adds a reference to the handle and returns it. NULL gives NULL. Makes no call. */
@@ -406,7 +439,7 @@ MEMCLIENT_API void memclient_buffer_unref_many(size_t n, struct memclient_buffer
  * process has not forked since. A buffer that was opened may have other holders. A fork does not copy cached buffers.
  *
  * A process caches 64 buffers and 64 MiB at most, or fewer MiB by the environment's MEMORYD_CACHE; 0 = none.
- * memclient_buffer_info() shows it: holder_cached.
+ * memclient_buffer_query() shows it: holder_cached.
  *
  * memclient_cache_put():
  *     -EBUSY       others have it, or may have it
@@ -417,11 +450,11 @@ MEMCLIENT_API void memclient_buffer_unref_many(size_t n, struct memclient_buffer
  *     -EOPNOTSUPP  nothing is cached: MEMORYD_CACHE is 0, or the broker is an older version
  * memclient_cache_take():
  *     -ESTALE      the broker has given the memory to others, or another part of this process has opened it
- * memclient_cache_is_lost() is 1 if memclient_cache_take() would fail, else 0. None of the three makes a call.
+ * memclient_cache_is_lost() says whether memclient_cache_take() would fail. None of the three makes a call.
  */
 MEMCLIENT_API int memclient_cache_put(struct memclient_buffer *buf);
 MEMCLIENT_API int memclient_cache_take(struct memclient_buffer *buf);
-MEMCLIENT_API int memclient_cache_is_lost(struct memclient_buffer *buf);
+MEMCLIENT_API bool memclient_cache_is_lost(struct memclient_buffer *buf);
 
 /* Properties that the handle knows. `buf` is not NULL. They make no call. */
 MEMCLIENT_API uint64_t memclient_buffer_id(const struct memclient_buffer *buf);
@@ -431,9 +464,9 @@ MEMCLIENT_API uint64_t memclient_buffer_granule(const struct memclient_buffer *b
 MEMCLIENT_API unsigned memclient_buffer_rights(const struct memclient_buffer *buf);  /* enum memclient_right */
 MEMCLIENT_API unsigned memclient_buffer_flags(const struct memclient_buffer *buf);   /* as last seen */
 /* The home, or NULL: where memclient_map() maps the buffer. It says nothing about whether it is mapped. */
-MEMCLIENT_API void *memclient_buffer_address(const struct memclient_buffer *buf);
+MEMCLIENT_API void *memclient_buffer_home(const struct memclient_buffer *buf);
 /* The context the handle belongs to. */
-MEMCLIENT_API struct memclient *memclient_buffer_context(const struct memclient_buffer *buf);
+MEMCLIENT_API struct memclient_context *memclient_buffer_context(const struct memclient_buffer *buf);
 
 struct memclient_buffer_info {
     size_t size;
@@ -446,11 +479,11 @@ struct memclient_buffer_info {
     unsigned pages;     /* enum memclient_pages */
     unsigned placement; /* enum memclient_placement */
     uint64_t page_size;
-    uint64_t huge_bytes;  /* of MEMCLIENT_PAGES_THP: what huge pages backed at commit */
-    uint32_t uid;         /* of the process that allocated it */
-    uint32_t charged_uid; /* the user whose limits it counts against */
-    int32_t pid;          /* of the process that allocated it */
-    uint32_t holds;       /* sessions that hold it */
+    uint64_t huge_bytes; /* of MEMCLIENT_PAGES_THP: what huge pages backed at commit */
+    uid_t uid;           /* of the process that allocated it */
+    uid_t charged_uid;   /* the user whose limits it counts against */
+    pid_t pid;           /* of the process that allocated it */
+    uint32_t holds;      /* sessions that hold it */
     uint32_t names;
     uint32_t tokens;
     uint64_t inode;
@@ -470,16 +503,8 @@ struct memclient_buffer_info {
 };
 #define MEMCLIENT_BUFFER_INFO_INIT MEMCLIENT_SIZED(struct memclient_buffer_info)
 
-/* In C++, GCC's -Wshadow warns that the function hides the struct of the same name. */
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-#endif
 /* What the broker knows about a buffer now. */
-MEMCLIENT_API int memclient_buffer_info(struct memclient_buffer *buf, struct memclient_buffer_info *info);
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+MEMCLIENT_API int memclient_buffer_query(struct memclient_buffer *buf, struct memclient_buffer_info *info);
 
 /* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
@@ -499,7 +524,7 @@ MEMCLIENT_API int memclient_export_fd(struct memclient_buffer *buf, unsigned rig
  *     -EBADF     it is no open descriptor
  *     -EBUSY     the buffer was released a moment ago, with more than a thousand tokens to end: try again
  */
-MEMCLIENT_API int memclient_import_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf);
+MEMCLIENT_API int memclient_import_fd(struct memclient_context *ctx, int fd, struct memclient_buffer **buf);
 
 /*
  * Makes a *foreign* buffer, of memory that neither this library nor the broker allocated, for example a device's. `fd`
@@ -527,14 +552,14 @@ MEMCLIENT_API int memclient_import_fd(struct memclient *ctx, int fd, struct memc
  *     -EDQUOT      this user or session has as many buffers as the broker's limits allow
  *     -ENFILE      the broker has no descriptor left
  */
-MEMCLIENT_API int memclient_adopt_fd(struct memclient *ctx, int fd, struct memclient_buffer **buf);
+MEMCLIENT_API int memclient_adopt_fd(struct memclient_context *ctx, int fd, struct memclient_buffer **buf);
 
 /* Lets its bearer open a buffer. Opaque: programs compare, copy and send the bytes. */
 struct memclient_token {
     uint8_t bytes[32];
 };
 
-enum memclient_share_flag {
+enum memclient_token_flag {
     MEMCLIENT_TOKEN_KEEPING = 1,  /* keeps the buffer alive until used up, expired or revoked; needs uses or expiry */
     MEMCLIENT_TOKEN_ONLY_UID = 2, /* only this user may use it */
     MEMCLIENT_TOKEN_ONLY_GID = 4, /* only members of this group */
@@ -544,7 +569,7 @@ enum memclient_share_flag {
 struct memclient_share_options {
     size_t size;
     unsigned rights;    /* what it grants; 0 = READ, and WRITE if the handle has it */
-    unsigned flags;     /* enum memclient_share_flag */
+    unsigned flags;     /* enum memclient_token_flag */
     uint32_t uses;      /* how often it may be opened; 0 = any number of times */
     uint64_t expiry_ms; /* from now; 0 = never */
     uid_t uid;
@@ -581,28 +606,30 @@ MEMCLIENT_API int memclient_share_many(size_t n, struct memclient_buffer *const 
  *     -EACCES       it is for another user, group or process, or does not grant these rights
  *     -EROFS        WRITE was asked for and the buffer is published
  *     -EOPNOTSUPP   it is a foreign buffer, and rights lack MEMCLIENT_ACCEPT_FOREIGN
+ *     -EBUSY        who allocated it, and pays for its pages, has not allocated all of them (charge = client)
  */
-MEMCLIENT_API int memclient_open_token(struct memclient *ctx, const struct memclient_token *token, unsigned rights,
-                                       struct memclient_buffer **buf);
+MEMCLIENT_API int memclient_open_token(struct memclient_context *ctx, const struct memclient_token *token,
+                                       unsigned rights, struct memclient_buffer **buf);
 
 /*
  * Opens many, any n. results[i] is 0 or a negative errno; bufs[i] is a handle if it is 0, else NULL. Returns 0 if all
  * could be tried; else a negative errno, and nothing was opened.
  */
-MEMCLIENT_API int memclient_open_tokens(struct memclient *ctx, size_t n, const struct memclient_token *tokens,
-                                        unsigned rights, struct memclient_buffer **bufs, int *results);
+MEMCLIENT_API int memclient_open_token_many(struct memclient_context *ctx, size_t n,
+                                            const struct memclient_token *tokens, unsigned rights,
+                                            struct memclient_buffer **bufs, int *results);
 
 /* Revokes a token. What was opened with it stays open. Errors as of memclient_open_token(). */
-MEMCLIENT_API int memclient_revoke(struct memclient *ctx, const struct memclient_token *token);
+MEMCLIENT_API int memclient_revoke_token(struct memclient_context *ctx, const struct memclient_token *token);
 
 /* Revokes a token by its serial number, as listings show it: for its maker, holders of MANAGE, administrators. */
-MEMCLIENT_API int memclient_revoke_serial(struct memclient *ctx, uint64_t serial);
+MEMCLIENT_API int memclient_revoke_serial(struct memclient_context *ctx, uint64_t serial);
 
 /* Revokes all tokens of a buffer; needs MANAGE (-EACCES). */
-MEMCLIENT_API int memclient_revoke_all(struct memclient_buffer *buf);
+MEMCLIENT_API int memclient_buffer_revoke_tokens(struct memclient_buffer *buf);
 
 /* A token's text: 64 lower-case hexadecimal digits and a NUL. */
-MEMCLIENT_API void memclient_token_format(const struct memclient_token *token, char text[MEMCLIENT_TOKEN_TEXT + 1]);
+MEMCLIENT_API void memclient_token_format(const struct memclient_token *token, char text[MEMCLIENT_TOKEN_TEXT_SIZE]);
 
 /* Reads such a text, in upper or lower case. -EBADMSG: it is none. Makes no call. */
 MEMCLIENT_API int memclient_token_parse(const char *text, struct memclient_token *token);
@@ -610,27 +637,30 @@ MEMCLIENT_API int memclient_token_parse(const char *text, struct memclient_token
 /* ---- publish, discard, move -------------------------------------------------------------------------------------- */
 
 enum memclient_publish_flag {
-    /* Forbids only new writable mappings and writes; existing ones stay. memclient_buffer_info() tells. */
+    /* Forbids only new writable mappings and writes; existing ones stay. memclient_buffer_query() tells. */
     MEMCLIENT_PUBLISH_FUTURE_ONLY = 1
 };
 
 /*
- * Makes a buffer immutable, forever and for every process. Needs MANAGE, and MEMCLIENT_PUBLISHABLE at allocation. This
- * process's own writable mappings are made read-only first (a thread that writes then gets SIGSEGV), and are made
- * writable again if the broker refuses. Who has a publishable buffer open for writing can also seal it by fcntl(2),
- * or forbid that it is sealed: give READ to those who shall do neither. What is sealed already can be published.
+ * Makes a buffer immutable, forever and for every process. Needs MANAGE, and MEMCLIENT_ALLOC_PUBLISHABLE at allocation.
+ * This process's own writable mappings are made read-only first (a thread that writes then gets SIGSEGV), and are made
+ * writable again if the broker refuses. Who has a publishable buffer open for writing can also seal it by fcntl(2), or
+ * forbid that it is sealed: give READ to those who shall do neither. What is sealed already can be published.
  *     -EACCES      no MANAGE
  *     -EBUSY       another process has it mapped for writing, or has pinned its pages by input or output; the sentence
  *                  names sessions that may have
  *     -EROFS       it is published already
- *     -EOPNOTSUPP  it was allocated without MEMCLIENT_PUBLISHABLE, or a process that has it open for writing has
+ *     -EOPNOTSUPP  it was allocated without MEMCLIENT_ALLOC_PUBLISHABLE, or a process that has it open for writing has
  *                  forbidden to seal it; the sentence names sessions that may have
  *     -ETIMEDOUT   another process that may write to it keeps the kernel waiting; it may still become published
  */
 MEMCLIENT_API int memclient_publish(struct memclient_buffer *buf, unsigned flags);
 
 /*
- * Gives the pages of a range back to the system. They read as zeros afterwards, in every process, and stay charged.
+ * Gives the pages of a range back to the system. They read as zeros afterwards, in every process, and stay charged to
+ * the user. Who touches such a page next has its control group pay for it. Until all are there again, nobody else can
+ * open a buffer with MEMCLIENT_BUFFER_CLIENT_CHARGED.
+ *
  * Needs WRITE and MANAGE. offset and length are multiples of the granule; length 0 = to the end.
  *     -EACCES      a right is missing
  *     -EROFS       it is published
@@ -654,7 +684,7 @@ MEMCLIENT_API int memclient_discard(struct memclient_buffer *buf, uint64_t offse
  *     -ENOMEM      the node's budget has no room for it, even once memory that is being freed was waited for, or the
  *                  node has no memory
  *     -EBUSY       another process has some of its pages mapped (the sentence names the sessions that hold it), or it
- *                  is being moved already
+ *                  is being moved already, or has not all its pages (MEMCLIENT_BUFFER_CLIENT_CHARGED)
  *     -EOPNOTSUPP  it has reserved huge pages, or is of a lazy pool
  * On failure it is charged to its former node, and its pages are moved back. Pages that cannot be, because a process
  * has begun to use them or that node's memory was allocated meanwhile, stay where they are; the buffer then loses
@@ -672,12 +702,14 @@ MEMCLIENT_API int memclient_move(struct memclient_buffer *buf, uint32_t node);
  * Binds a name; it keeps the buffer alive. Needs MANAGE.
  *     -EEXIST   it is bound already
  *     -EACCES   no MANAGE
+ *     -EDQUOT   a limit of names: of the user, or of the buffer, which has 64 at most
  */
-MEMCLIENT_API int memclient_name_bind(struct memclient_buffer *buf, const char *name,
+MEMCLIENT_API int memclient_bind_name(struct memclient_buffer *buf, const char *name,
                                       const struct memclient_name_options *options);
 
-/* Opens by name; rights 0 = all that the caller may have. -ENOENT: not bound. -EACCES: not for the caller. */
-MEMCLIENT_API int memclient_open_name(struct memclient *ctx, const char *name, unsigned rights,
+/* Opens by name; rights 0 = all that the caller may have. -ENOENT: not bound. -EACCES: not for the caller. -EBUSY: as
+ * of memclient_open_token(), for a moment also while the buffer is being allocated with its name. */
+MEMCLIENT_API int memclient_open_name(struct memclient_context *ctx, const char *name, unsigned rights,
                                       struct memclient_buffer **buf);
 
 /* How a session keeps others out of a named buffer. */
@@ -698,45 +730,58 @@ enum memclient_claim {
  *     -EBUSY    another session's claim keeps this one out; the sentence names that session and its process
  *     -EACCES   the claim is exclusive, and the name does not grant WRITE, whatever rights are asked for
  */
-MEMCLIENT_API int memclient_claim_name(struct memclient *ctx, const char *name, unsigned rights, unsigned claim,
+MEMCLIENT_API int memclient_claim_name(struct memclient_context *ctx, const char *name, unsigned rights, unsigned claim,
                                        struct memclient_buffer **buf);
 
 /* Opens by id, for the buffer's owner and administrators. -ENOENT: never given out. -ESTALE: ended. */
-MEMCLIENT_API int memclient_open_id(struct memclient *ctx, uint64_t id, unsigned rights, struct memclient_buffer **buf);
+MEMCLIENT_API int memclient_open_id(struct memclient_context *ctx, uint64_t id, unsigned rights,
+                                    struct memclient_buffer **buf);
 
 /* Unbinds. -ENOENT: not bound. -EACCES: another user's. */
-MEMCLIENT_API int memclient_name_unbind(struct memclient *ctx, const char *name);
+MEMCLIENT_API int memclient_unbind_name(struct memclient_context *ctx, const char *name);
+
+enum memclient_destroy_flag {
+    MEMCLIENT_DESTROY_FORCE = 1 /* processes that have it mapped read zeros; for administrators */
+};
 
 /*
  * Destroys a buffer at once, whoever holds it, with its names and tokens. For its owner and administrators. Processes
- * that have it mapped keep the contents, unless an administrator sets `force`: then they read zeros.
+ * that have it mapped keep the contents, unless MEMCLIENT_DESTROY_FORCE is among the flags.
  *     -ENOENT, -ESTALE, -EACCES, -EPERM
  */
-MEMCLIENT_API int memclient_destroy(struct memclient *ctx, uint64_t id, bool force);
+MEMCLIENT_API int memclient_destroy_id(struct memclient_context *ctx, uint64_t id, unsigned flags);
 
 /* ---- addresses and mappings -------------------------------------------------------------------------------------- */
 
-/*
- * Reserves `size` bytes of addresses (a multiple of the base page) for this session, on the whole host and in this
- * process, where the range is inaccessible until something is mapped in it. alignment is a power of two, 0 = the base
- * page; address is where the range must start, 0 = anywhere in the arena.
- *     -EADDRNOTAVAIL  the arena has no such free range
- *     -EADDRINUSE     the range at `address` is taken, on the host or in this process
- */
-MEMCLIENT_API int memclient_reserve(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
-                                    struct memclient_reservation **res);
+enum memclient_reserve_flag {
+    MEMCLIENT_RESERVE_PRIVATE = 1 /* in this process only, see below */
+};
+
+struct memclient_reserve_options {
+    size_t size;
+    uint64_t alignment; /* a power of two; 0 = the base page */
+    uint64_t address;   /* where the range must start, a multiple of the alignment; 0 = anywhere */
+    unsigned flags;     /* enum memclient_reserve_flag */
+};
+#define MEMCLIENT_RESERVE_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_reserve_options)
 
 /*
- * Reserves addresses in this process only: for aliases and growing arrays that need not be at the same address in other
- * processes, of any size for which the kernel has addresses. The range is in the arena only if `address` is. Buffers
- * whose homes are in the range then cannot be mapped there by default while it lasts, but other processes' buffers can
- * be mapped at the addresses where those have them. Mapping a buffer in it does not make its home. Nothing is
- * committed. Makes no call.
- *     -ENOMEM      the kernel has no such range
- *     -EADDRINUSE  the range at `address` is taken in this process, or the kernel does not give it out
+ * Reserves `size` bytes of addresses (a multiple of the base page) in the arena for this session, on the whole host and
+ * in this process, where the range is inaccessible until something is mapped in it.
+ *
+ * With MEMCLIENT_RESERVE_PRIVATE it reserves them in this process only: for aliases and growing arrays that need not be
+ * at the same address in other processes, of any size for which the kernel has addresses. The range is in the arena
+ * only if `address` is. Buffers whose homes are in the range then cannot be mapped there by default while it lasts, but
+ * other processes' buffers can be mapped at the addresses where those have them. Mapping a buffer in it does not make
+ * its home. Nothing is committed, and no call is made.
+ *     -EADDRNOTAVAIL  the arena has no such free range, or at this address or alignment it would cut off more free
+ *                     addresses than this user may have
+ *     -EADDRINUSE     the range at `address` is taken, on the host or in this process
+ *     -ENOMEM         the kernel has no such range for this process, or no more mappings (vm.max_map_count, RLIMIT_AS)
  */
-MEMCLIENT_API int memclient_reserve_private(struct memclient *ctx, uint64_t size, uint64_t alignment, uint64_t address,
-                                            struct memclient_reservation **res);
+MEMCLIENT_API int memclient_reserve(struct memclient_context *ctx, uint64_t size,
+                                    const struct memclient_reserve_options *options,
+                                    struct memclient_reservation **res);
 
 /* They make no call. */
 MEMCLIENT_API void *memclient_reservation_address(const struct memclient_reservation *res);
@@ -757,7 +802,7 @@ enum memclient_map_flag {
     MEMCLIENT_MAP_NOT_HOME = 2,      /* at another address than home; with `address`, makes no home there */
     MEMCLIENT_MAP_UNRESERVED = 4,    /* `address` is outside of all reservations of this process */
     MEMCLIENT_MAP_ALONE = 8,         /* not where the same bytes are mapped already */
-    MEMCLIENT_MAP_OWN_IN_CHILD = 16, /* children made by fork() get a copy of their own, see below */
+    MEMCLIENT_MAP_COPY_ON_FORK = 16, /* children made by fork() get a copy of their own, see below */
     MEMCLIENT_MAP_SPARSE = 32        /* little of it will be touched: does not prefault it, see below */
 };
 
@@ -784,9 +829,9 @@ struct memclient_map_options {
  * meanwhile allow what any of them wants. So this process can write through a mapping for reading as long as another
  * one is for writing. (MEMCLIENT_MAP_ALONE does not share: it fails, or goes elsewhere with MEMCLIENT_MAP_ANYWHERE.)
  *
- * A child made by fork() shares mappings with its parent. With MEMCLIENT_MAP_OWN_IN_CHILD it gets a copy, as of
+ * A child made by fork() shares mappings with its parent. With MEMCLIENT_MAP_COPY_ON_FORK it gets a copy, as of
  * malloc()'s memory: no other process sees what it writes there. (In a page that it has not written it may see what the
- * parent writes.) The copy is not the buffer: memclient_query_address() tells so, the child cannot share it, and has to
+ * parent writes.) The copy is not the buffer: memclient_address_query() tells so, the child cannot share it, and has to
  * allocate what it wants to share. Pages that a mapping without this flag shows as well stay shared, and so do all if
  * the child gets no memory for the copy. The library keeps a descriptor of each such buffer of 256 KiB or more, up to
  * 256 or a quarter of RLIMIT_NOFILE; other buffers are copied at each fork().
@@ -828,7 +873,7 @@ MEMCLIENT_API int memclient_map_many(size_t n, struct memclient_buffer *const *b
  *     -EADDRNOTAVAIL  it is not mapped in a reservation of this session that holds all of it, or another buffer has
  *                     its home there, or the handle lacks MANAGE
  */
-MEMCLIENT_API int memclient_make_home(struct memclient_buffer *buf);
+MEMCLIENT_API int memclient_buffer_make_home(struct memclient_buffer *buf);
 
 /*
  * Changes the access of [address, address + length): parts of mappings, or runs of several without a gap. length 0 =
@@ -839,33 +884,33 @@ MEMCLIENT_API int memclient_make_home(struct memclient_buffer *buf);
  *     -EINVAL   the range is not in multiples of the granule
  *     -EACCES   it was mapped for reading only
  */
-MEMCLIENT_API int memclient_protect(struct memclient *ctx, void *address, uint64_t length, unsigned access);
+MEMCLIENT_API int memclient_protect(struct memclient_context *ctx, void *address, uint64_t length, unsigned access);
 
 /*
  * Unmaps [address, address + length), likewise; pages that other mappings share stay. Inside a reservation, the range
  * is reserved as before. Makes no call; buffers whose last references go are released as by
  * memclient_buffer_unref_many(). Errors: -EFAULT, -EINVAL as above.
  */
-MEMCLIENT_API int memclient_unmap(struct memclient *ctx, void *address, uint64_t length);
+MEMCLIENT_API int memclient_unmap(struct memclient_context *ctx, void *address, uint64_t length);
 
 /*
  * Withholds [address, address + length), likewise, from children made by fork(), which still get pages that other
  * mappings share. Makes no call.
  */
-MEMCLIENT_API int memclient_fork_dont_copy(struct memclient *ctx, void *address, uint64_t length);
+MEMCLIENT_API int memclient_dont_fork(struct memclient_context *ctx, void *address, uint64_t length);
 
 struct memclient_address_info {
     size_t size;
-    struct memclient *context;       /* which has it */
-    void *address;                   /* start of the mapping, of several the one that reaches furthest; or of the
+    struct memclient_context *context; /* which has it */
+    void *address;                     /* start of the mapping, of several the one that reaches furthest; or of the
                                          reservation, if nothing is mapped */
-    uint64_t length;                 /* likewise */
-    struct memclient_buffer *buffer; /* what is mapped there; NULL = nothing, or a child's copy; see below */
-    uint64_t buffer_id;              /* or 0 */
-    uint64_t offset;                 /* in the buffer, of the address asked for */
-    unsigned access;                 /* MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, MEMCLIENT_NO_ACCESS */
+    uint64_t length;                   /* likewise */
+    struct memclient_buffer *buffer;   /* what is mapped there; NULL = nothing, or a child's copy; see below */
+    uint64_t buffer_id;                /* or 0 */
+    uint64_t offset;                   /* in the buffer, of the address asked for */
+    unsigned access;                   /* MEMCLIENT_READ, MEMCLIENT_READ|MEMCLIENT_WRITE, MEMCLIENT_NO_ACCESS */
     struct memclient_reservation *reservation; /* which it is in, or NULL */
-    bool process_private;                      /* that is one of memclient_reserve_private() */
+    bool process_private;                      /* that is one of MEMCLIENT_RESERVE_PRIVATE */
 };
 #define MEMCLIENT_ADDRESS_INFO_INIT MEMCLIENT_SIZED(struct memclient_address_info)
 
@@ -874,11 +919,11 @@ struct memclient_address_info {
  * references: take one to the buffer before anything may unmap it. Makes no call.
  *     -EFAULT   nothing of this library is there
  */
-MEMCLIENT_API int memclient_query_address(const void *address, struct memclient_address_info *info);
+MEMCLIENT_API int memclient_address_query(const void *address, struct memclient_address_info *info);
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-/* A bit mask for memclient_subscribe(). */
+/* A bit mask for memclient_event_subscribe(). */
 enum memclient_event_kind {
     MEMCLIENT_EVENT_PRESSURE = 1,  /* a pool filled up or emptied */
     MEMCLIENT_EVENT_DISCARDED = 2, /* another session discarded part of a buffer that this session holds */
@@ -901,30 +946,30 @@ struct memclient_event {
 #define MEMCLIENT_EVENT_INIT MEMCLIENT_SIZED(struct memclient_event)
 
 /* Sets which events this session gets; 0 = none. */
-MEMCLIENT_API int memclient_subscribe(struct memclient *ctx, unsigned mask);
+MEMCLIENT_API int memclient_event_subscribe(struct memclient_context *ctx, unsigned mask);
 
 /*
- * A descriptor that polls readable when memclient_next_event() should be called, sometimes without an event. It is the
+ * A descriptor that polls readable when memclient_event_next() should be called, sometimes without an event. It is the
  * library's: do not read or close it. In a child made by fork(), call this again.
  */
-MEMCLIENT_API int memclient_event_fd(struct memclient *ctx, int *fd);
+MEMCLIENT_API int memclient_event_fd(struct memclient_context *ctx, int *fd);
 
 /* Takes the next event; never blocks. -EAGAIN: there is none now. Only the last 32 are kept: MEMCLIENT_EVENT_LOST. */
-MEMCLIENT_API int memclient_next_event(struct memclient *ctx, struct memclient_event *event);
+MEMCLIENT_API int memclient_event_next(struct memclient_context *ctx, struct memclient_event *event);
 
 /* ---- status and listings ----------------------------------------------------------------------------------------- */
 
-struct memclient_broker_status {
+struct memclient_broker_info {
     size_t size;
     char version[64]; /* of the broker program */
     uint32_t broker_id;
-    int32_t broker_pid;
-    uint32_t broker_uid;
+    pid_t broker_pid;
+    uid_t broker_uid;
     bool simulated; /* the NUMA nodes are simulated */
     uint64_t uptime_ms;
     uint64_t sessions;
     uint64_t buffers;          /* live */
-    uint64_t buffers_detached; /* MEMCLIENT_STATE_DETACHED, of all users */
+    uint64_t buffers_detached; /* MEMCLIENT_BUFFER_STATE_DETACHED, of all users */
     uint64_t bytes;            /* committed, of all buffers */
     uint64_t names;
     uint64_t tokens;
@@ -936,16 +981,16 @@ struct memclient_broker_status {
     uint64_t arena_base;
     uint64_t arena_size;
     char config[256];        /* the configuration file, "" if none */
-    int32_t keeper_pid;      /* the broker's parent, which starts the next one */
+    pid_t keeper_pid;        /* the broker's parent, which starts the next one */
     uint32_t restarts;       /* former brokers whose state this one has taken over */
     uint64_t quarantined;    /* damaged records of theirs, which nobody uses */
     uint64_t buffers_ending; /* whose pages are being freed; a broker of 0.1 counts them as detached */
     bool config_stale;       /* the file had mistakes when it was read last, so its former contents are in force */
 };
-#define MEMCLIENT_BROKER_STATUS_INIT MEMCLIENT_SIZED(struct memclient_broker_status)
+#define MEMCLIENT_BROKER_INFO_INIT MEMCLIENT_SIZED(struct memclient_broker_info)
 
 /* What the broker is, has and has done. */
-MEMCLIENT_API int memclient_status(struct memclient *ctx, struct memclient_broker_status *status);
+MEMCLIENT_API int memclient_broker_query(struct memclient_context *ctx, struct memclient_broker_info *info);
 
 /*
  * Listings call `fn` once for each item. The item, and all it points to, is valid during that call. A non-zero return
@@ -953,7 +998,7 @@ MEMCLIENT_API int memclient_status(struct memclient *ctx, struct memclient_broke
  * nothing is listed twice. A user's programs see the items of that user; administrators (the broker's user and root)
  * see all.
  */
-struct memclient_node {
+struct memclient_node_info {
     size_t size;
     uint32_t node;
     uint32_t physical; /* the kernel's number; it differs only if nodes are simulated */
@@ -966,10 +1011,10 @@ struct memclient_node {
     const uint32_t *distances;
 };
 /* The NUMA nodes with memory. */
-MEMCLIENT_API int memclient_list_nodes(struct memclient *ctx, int (*fn)(const struct memclient_node *node, void *data),
-                                       void *data);
+MEMCLIENT_API int memclient_list_nodes(struct memclient_context *ctx,
+                                       int (*fn)(const struct memclient_node_info *node, void *data), void *data);
 
-struct memclient_pool {
+struct memclient_pool_info {
     size_t size;
     const char *name;
     size_t n_nodes;
@@ -992,6 +1037,7 @@ struct memclient_pool {
     uint64_t stock_buffers; /* in how many buffers */
     uint64_t stock_ready;   /* bytes of `stock` that are ready for use */
     const char *allow;      /* for whom it is, as memoryd.conf says; "" = everybody */
+    bool client_charged;    /* control groups of programs pay for its pages, not the broker's */
 };
 /*
  * The pools from which this user may allocate. `available` is what the pool and its nodes have left, as far as the
@@ -999,19 +1045,19 @@ struct memclient_pool {
  * allocation waits for it: as soon as this session has released it, or another one's release has arrived. Memory that a
  * process still has mapped or open does not count.
  */
-MEMCLIENT_API int memclient_list_pools(struct memclient *ctx, int (*fn)(const struct memclient_pool *pool, void *data),
-                                       void *data);
+MEMCLIENT_API int memclient_list_pools(struct memclient_context *ctx,
+                                       int (*fn)(const struct memclient_pool_info *pool, void *data), void *data);
 
 /* The buffers, in all states. */
-MEMCLIENT_API int memclient_list_buffers(struct memclient *ctx,
+MEMCLIENT_API int memclient_list_buffers(struct memclient_context *ctx,
                                          int (*fn)(const struct memclient_buffer_info *info, void *data), void *data);
 
-struct memclient_session {
+struct memclient_session_info {
     size_t size;
     uint64_t id;
-    uint32_t uid;
-    uint32_t gid;
-    int32_t pid;
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
     const char *program; /* what the client calls itself: any text, so escape it to show it */
     bool connected;
     uint64_t created_ms; /* wall clock, since 1970 */
@@ -1020,11 +1066,12 @@ struct memclient_session {
     uint32_t tokens;
     uint32_t reservations;
     uint32_t fds_in_flight;
-    uint32_t queued_bytes;
+    uint64_t queued_bytes;
 };
 /* The sessions, connected or in their grace time. */
-MEMCLIENT_API int memclient_list_sessions(struct memclient *ctx,
-                                          int (*fn)(const struct memclient_session *session, void *data), void *data);
+MEMCLIENT_API int memclient_list_sessions(struct memclient_context *ctx,
+                                          int (*fn)(const struct memclient_session_info *session, void *data),
+                                          void *data);
 
 struct memclient_reservation_info {
     size_t size;
@@ -1033,46 +1080,124 @@ struct memclient_reservation_info {
     uint64_t address;
     uint64_t length;
     uint32_t buffers; /* with their homes in it */
-    uint32_t uid;
+    uid_t uid;
 };
 /* The ranges of the arena that are taken. */
-MEMCLIENT_API int memclient_list_reservations(struct memclient *ctx,
+MEMCLIENT_API int memclient_list_reservations(struct memclient_context *ctx,
                                               int (*fn)(const struct memclient_reservation_info *info, void *data),
                                               void *data);
 
-struct memclient_name {
+struct memclient_name_info {
     size_t size;
     const char *name;
-    uint32_t uid;
+    uid_t uid;
     uint64_t buffer;
     unsigned policy; /* enum memclient_name_policy */
     uint64_t keep_ms;
     unsigned group_rights;
-    uint32_t gid;
+    gid_t gid;
     unsigned other_rights;
     uint64_t session; /* which bound it, 0 once that has ended */
 };
 /* The names, and how long they keep their buffers. */
-MEMCLIENT_API int memclient_list_names(struct memclient *ctx, int (*fn)(const struct memclient_name *name, void *data),
-                                       void *data);
+MEMCLIENT_API int memclient_list_names(struct memclient_context *ctx,
+                                       int (*fn)(const struct memclient_name_info *name, void *data), void *data);
 
 struct memclient_token_info {
     size_t size;
     uint64_t serial;
     uint64_t buffer;
     unsigned rights;
-    unsigned flags; /* enum memclient_share_flag */
-    uint32_t uid;
-    uint32_t gid;
-    int32_t pid;
+    unsigned flags; /* enum memclient_token_flag */
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
     uint32_t uses_left;  /* 0 = any number */
     uint64_t expires_ms; /* from now; 0 = never */
-    uint32_t maker_uid;
+    uid_t maker_uid;
     uint64_t session; /* which made it, 0 once that has ended */
 };
 /* The tokens that can still be used, without their secrets. */
-MEMCLIENT_API int memclient_list_tokens(struct memclient *ctx,
+MEMCLIENT_API int memclient_list_tokens(struct memclient_context *ctx,
                                         int (*fn)(const struct memclient_token_info *token, void *data), void *data);
+
+enum memclient_history_kind {
+    MEMCLIENT_HISTORY_REFUSED = 1, /* a request, or items of a batch */
+    MEMCLIENT_HISTORY_WAITED = 2,  /* a request got its memory after waiting */
+    MEMCLIENT_HISTORY_ENDED = 3,   /* a session */
+    MEMCLIENT_HISTORY_STARTED = 4, /* a broker took over from one that had died or was replaced */
+    MEMCLIENT_HISTORY_DONE = 5 /* a buffer was published, discarded, moved or destroyed, a name bound or unbound … */
+};
+
+/* How a session ended. DIED becomes one of the next three once the parent of the process has waited for it. */
+enum memclient_session_end {
+    MEMCLIENT_END_GOODBYE = 1, /* the program closed its context */
+    MEMCLIENT_END_DIED = 2,    /* with its process; how that ended is not known yet */
+    MEMCLIENT_END_EXITED = 3,  /* with its process, whose exit status is `exit_status` */
+    MEMCLIENT_END_SIGNAL = 4,  /* with its process, by the signal `exit_status` */
+    MEMCLIENT_END_UNKNOWN = 5, /* with its process; how that ended will not be known */
+    MEMCLIENT_END_SILENT = 6   /* its connection was lost, and nothing of it was in use any more */
+};
+
+struct memclient_history_entry {
+    size_t size;
+    uint64_t serial;   /* grows; an entry whose `count` or `end` changes gets a new one */
+    unsigned kind;     /* enum memclient_history_kind */
+    uint64_t at_ms;    /* wall clock, since 1970: the last time, … */
+    uint64_t first_ms; /* … and the first time */
+    uint32_t count;    /* the same refusals of a session are one entry, with the numbers of the last time */
+    uid_t uid;
+    pid_t pid;
+    uint64_t session;     /* 0 = it had none yet */
+    const char *program;  /* what the client calls itself: any text, so escape it to show it */
+    const char *method;   /* the request, like "alloc"; "" if there was none */
+    const char *status;   /* of REFUSED: as of memclient_status_name() */
+    const char *sentence; /* of REFUSED: what the program was told */
+    /* What there was too little of, with the numbers of that moment; "" and 0 if it was about something else. */
+    const char *resource; /* like "bytes" or "tokens" */
+    const char *pool;     /* of this pool; "" = of what limits allow */
+    uint64_t wanted;
+    uint64_t used; /* of `limit` */
+    uint64_t limit;
+    uint64_t mine;  /* what this user had of it */
+    uid_t most_uid; /* who had most of it; (uid_t)-1 = nobody, or another user, which only administrators are told */
+    uint64_t most;  /* how much that was */
+    uint64_t waited_ms;
+    /* Of ENDED. */
+    unsigned end;      /* enum memclient_session_end */
+    int exit_status;   /* of END_EXITED, or the signal of END_SIGNAL */
+    uint64_t began_ms; /* wall clock */
+    uint64_t bytes;    /* of the buffers that it held and was charged for */
+    uint32_t holds;
+    uint64_t buffer; /* of DONE: what the last of them was about; 0 = none, or it is not known */
+};
+/*
+ * What was refused, waited for and done, and which sessions ended and how, in the order of the serials, from the one
+ * behind `after` on (0 = all). Of each user so much is kept as there is room for, also when the broker dies. Who has
+ * seen all up to a serial asks for the rest with that. What happens meanwhile is listed last; also entries that were
+ * listed already and have happened again.
+ */
+MEMCLIENT_API int memclient_list_history(struct memclient_context *ctx, uint64_t after,
+                                         int (*fn)(const struct memclient_history_entry *entry, void *data),
+                                         void *data);
+
+#define MEMCLIENT_NO_LIMIT UINT64_MAX
+
+struct memclient_limit_info {
+    size_t size;
+    uid_t uid;
+    const char *resource; /* what is limited, as in memoryd.conf: "bytes", "tokens" */
+    const char *pool;     /* of this pool, whose capacity is `limit`; "" = of all */
+    uint64_t used;
+    uint64_t limit;         /* or MEMCLIENT_NO_LIMIT, as the next two */
+    uint64_t available;     /* what the user could still have of it now */
+    uint64_t session_limit; /* of each session */
+    uint32_t share;         /* in percent, of what the others leave of what there is; 100 = all of it */
+    const char *key;        /* what to configure, like "uid_bytes in [limits]"; "" of a pool */
+};
+/* What applies to this user, and how much of it is used; for administrators, to each user who has anything. */
+MEMCLIENT_API int memclient_list_limits(struct memclient_context *ctx,
+                                        int (*fn)(const struct memclient_limit_info *limit, void *data), void *data);
 
 struct memclient_check_result {
     size_t size;
@@ -1085,22 +1210,22 @@ struct memclient_check_result {
 #define MEMCLIENT_CHECK_RESULT_INIT MEMCLIENT_SIZED(struct memclient_check_result)
 
 /* Has the broker check its books against its records. For administrators (-EPERM). */
-MEMCLIENT_API int memclient_check(struct memclient *ctx, struct memclient_check_result *result);
+MEMCLIENT_API int memclient_broker_check(struct memclient_context *ctx, struct memclient_check_result *result);
 
 /*
  * Replaces the broker by the installed version, which takes over everything. Sessions, handles and mappings stay, and
  * calls meanwhile just take longer. Returns when the new program is known to run and the broker begins to stop; when
- * memclient_status() tells another broker_pid, it is done. For administrators.
+ * memclient_broker_query() tells another broker_pid, it is done. For administrators.
  *     -EPERM       the caller is no administrator
  *     -EOPNOTSUPP  the new program cannot be started, or finds mistakes in the configuration, so nothing was replaced;
  *                  or this broker has no keeper
  */
-MEMCLIENT_API int memclient_upgrade(struct memclient *ctx);
+MEMCLIENT_API int memclient_broker_upgrade(struct memclient_context *ctx);
 
 enum memclient_reload_what {
     MEMCLIENT_RELOAD_APPLIED = 1, /* a key whose new value is in force, like "[limits] uid_bytes" */
-    MEMCLIENT_RELOAD_RESTART,     /* a key whose new value takes a restart of the broker, as by memclient_upgrade() */
-    MEMCLIENT_RELOAD_MISTAKE,     /* a sentence that begins with file and line: nothing has changed */
+    MEMCLIENT_RELOAD_RESTART = 2, /* a key whose new value takes a restart, as by memclient_broker_upgrade() */
+    MEMCLIENT_RELOAD_MISTAKE = 3  /* a sentence that begins with file and line: nothing has changed */
 };
 
 struct memclient_reload_line {
@@ -1122,7 +1247,7 @@ struct memclient_reload_result {
  *     -EPERM       the caller is no administrator
  *     -ENOSYS      the broker is too old for this call: send it SIGHUP instead
  */
-MEMCLIENT_API int memclient_reload(struct memclient *ctx, struct memclient_reload_result *result);
+MEMCLIENT_API int memclient_broker_reload(struct memclient_context *ctx, struct memclient_reload_result *result);
 
 #ifdef __cplusplus
 }

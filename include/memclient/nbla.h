@@ -31,9 +31,9 @@
  * with NBLA_ERROR_OS if it cannot be reached, or refuses for a reason that has no other code. If an argument is NULL
  * that must not be, functions that can fail give NBLA_ERROR_VALUE; for others the behaviour is undefined.
  *
- * The broker. A context that is NULL means the process-wide one of memclient_default(). A context must outlive what is
- * made with it. Only allocating calls the broker, and making an object on a device other than "", to check that it
- * exists. Mapped memory stays while the broker restarts (see <memclient/memclient.h>).
+ * The broker. A context that is NULL means the process-wide one of memclient_context_default(). A context must outlive
+ * what is made with it. Only allocating calls the broker, and making an object on a device other than "", to check that
+ * it exists. Mapped memory stays while the broker restarts (see <memclient/memclient.h>).
  *
  * Threads. A memory, together with those that next() and prev() link, is for one thread at a time, as in nnabla, where
  * the allocator's mutex ensures that. Other threads may use other memories meanwhile, also blocks of the same
@@ -43,7 +43,7 @@
  * use their allocators. Of a page that it has not written, the child may see what the parent writes. It cannot share
  * its copy (RUNTIME), but what it allocates itself. A chunk that is not bound gets other memory, zeroed, when the child
  * binds it. Opened memory stays shared. The objects are the child's own: freeing one in a process does not affect the
- * other. MEMCLIENT_MAP_OWN_IN_CHILD of <memclient/memclient.h> says what this costs.
+ * other. MEMCLIENT_MAP_COPY_ON_FORK of <memclient/memclient.h> says what this costs.
  */
 #ifndef MEMCLIENT_NBLA_H
 #define MEMCLIENT_NBLA_H
@@ -60,7 +60,6 @@
 extern "C" {
 #endif
 
-typedef struct memclient memclient;
 typedef struct nbla_memory nbla_memory;
 typedef struct nbla_physical_memory nbla_physical_memory;
 
@@ -104,14 +103,15 @@ MEMCLIENT_NBLA_API int nbla_error_code(void);
  *     MEMORY   the process has no memory for the object
  *     OS       no broker answers whether the device exists
  */
-MEMCLIENT_NBLA_API nbla_memory *nbla_memory_new(memclient *ctx, size_t bytes, const char *device_id);
+MEMCLIENT_NBLA_API nbla_memory *nbla_memory_new(struct memclient_context *ctx, size_t bytes, const char *device_id);
 
 /*
  * Likewise makes a memory of type virtual with a list of n chunks, to each of which it has a reference. bind() gives it
  * addresses. Its bytes are those of all chunks together, or fewer.
  */
-MEMCLIENT_NBLA_API nbla_memory *nbla_memory_new_virtual(memclient *ctx, size_t bytes, const char *device_id,
-                                                        nbla_physical_memory *const *p, size_t n);
+MEMCLIENT_NBLA_API nbla_memory *nbla_memory_new_virtual(struct memclient_context *ctx, size_t bytes,
+                                                        const char *device_id, nbla_physical_memory *const *p,
+                                                        size_t n);
 
 /*
  * The operations that a class derived from nbla::Memory overrides. The first four are required; NULL in another one is
@@ -284,7 +284,8 @@ MEMCLIENT_NBLA_API void nbla_memory_clear_phys(nbla_memory *memory);
 /* ---- physical memory --------------------------------------------------------------------------------------------- */
 
 /* Makes a chunk of `bytes` (0 counts as 1) on a device, without memory yet. NULL: like nbla_memory_new(). */
-MEMCLIENT_NBLA_API nbla_physical_memory *nbla_physical_memory_new(memclient *ctx, size_t bytes, const char *device_id);
+MEMCLIENT_NBLA_API nbla_physical_memory *nbla_physical_memory_new(struct memclient_context *ctx, size_t bytes,
+                                                                  const char *device_id);
 
 /* Takes a reference, and returns the chunk. NULL gives NULL. */
 MEMCLIENT_NBLA_API nbla_physical_memory *nbla_physical_memory_ref(nbla_physical_memory *p);
@@ -340,10 +341,10 @@ MEMCLIENT_NBLA_API uint64_t nbla_memory_id(const nbla_memory *memory);
  *              are not within the buffer; `wanted` and the offset lie differently in their pages
  *     MEMORY   something else is at `wanted`, or it cannot be there; no room for the mapping or the object
  */
-MEMCLIENT_NBLA_API int nbla_memory_import_fd(memclient *ctx, int fd, uint64_t offset, uint64_t length, void *wanted,
-                                             nbla_memory **memory);
-MEMCLIENT_NBLA_API int nbla_memory_open_token(memclient *ctx, const struct memclient_token *token, uint64_t offset,
-                                              uint64_t length, void *wanted, nbla_memory **memory);
+MEMCLIENT_NBLA_API int nbla_memory_import_fd(struct memclient_context *ctx, int fd, uint64_t offset, uint64_t length,
+                                             void *wanted, nbla_memory **memory);
+MEMCLIENT_NBLA_API int nbla_memory_open_token(struct memclient_context *ctx, const struct memclient_token *token,
+                                              uint64_t offset, uint64_t length, void *wanted, nbla_memory **memory);
 
 /* The same for a chunk. They allocate it first if it has no memory, and may fail like nbla_physical_memory_alloc(). */
 MEMCLIENT_NBLA_API int nbla_physical_memory_export(nbla_physical_memory *p, int *fd, uint64_t *offset,
@@ -358,11 +359,11 @@ MEMCLIENT_NBLA_API uint64_t nbla_physical_memory_id(const nbla_physical_memory *
  * Open a chunk. offset, length and `wanted` must be multiples of the granule of its buffer (else VALUE). `wanted` is
  * where nbla_memory_bind() and nbla_memory_grow() map it, and nowhere else; NULL: see there.
  */
-MEMCLIENT_NBLA_API int nbla_physical_memory_import_fd(memclient *ctx, int fd, uint64_t offset, uint64_t length,
-                                                      void *wanted, nbla_physical_memory **p);
-MEMCLIENT_NBLA_API int nbla_physical_memory_open_token(memclient *ctx, const struct memclient_token *token,
-                                                       uint64_t offset, uint64_t length, void *wanted,
-                                                       nbla_physical_memory **p);
+MEMCLIENT_NBLA_API int nbla_physical_memory_import_fd(struct memclient_context *ctx, int fd, uint64_t offset,
+                                                      uint64_t length, void *wanted, nbla_physical_memory **p);
+MEMCLIENT_NBLA_API int nbla_physical_memory_open_token(struct memclient_context *ctx,
+                                                       const struct memclient_token *token, uint64_t offset,
+                                                       uint64_t length, void *wanted, nbla_physical_memory **p);
 
 /* ---- device state ------------------------------------------------------------------------------------------------ */
 

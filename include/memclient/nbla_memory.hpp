@@ -10,9 +10,8 @@
  *     auto caching = std::make_shared<nbla::CachingAllocatorWithBuckets<MemorydMemory>>();
  *     auto growing = std::make_shared<nbla::VirtualCachingAllocator<MemorydPhysicalMemory, MemorydVirtualMemory>>();
  *
- * This needs C++14 and nnabla's headers; link with memclient-nbla's library and nnabla's. The namespace is not called
- * memclient, because that is a type of <memclient/memclient.h>. Device ids are those of <memclient/nbla.h>; nnabla's
- * own "" is the broker's default.
+ * This needs C++14 and nnabla's headers; link with memclient-nbla's library and nnabla's. Device ids are those of
+ * <memclient/nbla.h>; nnabla's own "" is the broker's default.
  *
  * Division of labour. nbla::Memory has the logic: links, the lock, sizes, and the first checks. These classes have only
  * what it leaves to a derived class, each by one object of the C library. So the links are nnabla's alone: the

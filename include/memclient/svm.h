@@ -93,7 +93,7 @@ enum memclient_svm_rule {
  * Checks whether n devices together may have such an allocation. 0, or -EINVAL, and then *broken, unless it is NULL, is
  * the first rule of the enum that refuses it. alignment 0 = the size of the largest type of any device.
  */
-MEMCLIENT_API int memclient_svm_check(const struct memclient_svm_device *devices, size_t n, uint64_t flags,
+MEMCLIENT_API int memclient_svm_check(size_t n, const struct memclient_svm_device *devices, uint64_t flags,
                                       uint64_t size, uint32_t alignment, enum memclient_svm_rule *broken);
 
 /* The sentence of this thread's last failed call of this header, like memclient_error(). */
@@ -106,7 +106,7 @@ enum memclient_svm_option {
 
 struct memclient_svm_options {
     size_t size;
-    struct memclient *context;                  /* must outlive the heap; NULL = the process-wide one */
+    struct memclient_context *context;          /* must outlive the heap; NULL = the process-wide one */
     const struct memclient_svm_device *devices; /* copied */
     size_t n_devices;                           /* 0 = one with all capabilities, and any size */
     const char *pool;                           /* name of a pool of the broker; NULL = chosen by nodes */
@@ -156,15 +156,8 @@ struct memclient_svm_info {
 };
 #define MEMCLIENT_SVM_INFO_INIT MEMCLIENT_SIZED(struct memclient_svm_info)
 
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" /* as of memclient_buffer_info() */
-#endif
 /* Finds the allocation or import that holds an address. -EFAULT: none does. Makes no call to the broker. */
-MEMCLIENT_API int memclient_svm_info(const void *ptr, struct memclient_svm_info *info);
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+MEMCLIENT_API int memclient_svm_query(const void *ptr, struct memclient_svm_info *info);
 
 /* ---- sharing ----------------------------------------------------------------------------------------------------- */
 

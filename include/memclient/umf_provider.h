@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-struct memclient;
+struct memclient_context;
 struct umf_memory_provider_ops_t;
 
 /*
@@ -37,22 +37,23 @@ struct umf_memory_provider_ops_t;
  * Numbers are those of <memclient/memclient.h>.
  */
 struct memclient_umf_params {
-    size_t size;               /* of this struct */
-    struct memclient *context; /* whose session to use; NULL: the process-wide one. It must outlive the provider */
-    const char *pool;          /* a pool of the broker by name; NULL: chosen by nodes and pages */
-    const uint32_t *nodes;     /* node numbers */
-    size_t n_nodes;            /* 0: any */
-    unsigned placement;        /* enum memclient_placement */
-    uint64_t part_size;        /* of interleaving */
-    const uint32_t *weights;   /* of splitting, n_nodes of them; NULL: equal parts */
-    unsigned pages;            /* enum memclient_pages; MEMCLIENT_PAGES_ANY without a pool: base pages */
-    uint64_t page_size;        /* of MEMCLIENT_PAGES_HUGETLB; 0: the default huge page */
-    unsigned flags;            /* MEMCLIENT_PUBLISHABLE */
-    unsigned access;           /* of mappings: 0 (reading and writing), MEMCLIENT_READ or MEMCLIENT_NO_ACCESS */
-    unsigned shared_rights;    /* what handles for other processes grant: 0 (reading and writing) or MEMCLIENT_READ */
-    uint64_t wait_ms;          /* how long to wait for room if the pool is full */
-    const char *name;          /* buffers are named "NAME/1", "NAME/2", ... until they are freed; NULL: not at all */
-    uint64_t keep_ms;          /* a handle keeps its memory for so long after it was made first, even if this process
+    size_t size; /* of this struct */
+    struct memclient_context
+        *context;            /* whose session to use; NULL: the process-wide one. It must outlive the provider */
+    const char *pool;        /* a pool of the broker by name; NULL: chosen by nodes and pages */
+    const uint32_t *nodes;   /* node numbers */
+    size_t n_nodes;          /* 0: any */
+    unsigned placement;      /* enum memclient_placement */
+    uint64_t part_size;      /* of interleaving */
+    const uint32_t *weights; /* of splitting, n_nodes of them; NULL: equal parts */
+    unsigned pages;          /* enum memclient_pages; MEMCLIENT_PAGES_ANY without a pool: base pages */
+    uint64_t page_size;      /* of MEMCLIENT_PAGES_HUGETLB; 0: the default huge page */
+    unsigned flags;          /* MEMCLIENT_ALLOC_PUBLISHABLE */
+    unsigned access;         /* of mappings: 0 (reading and writing), MEMCLIENT_READ or MEMCLIENT_NO_ACCESS */
+    unsigned shared_rights;  /* what handles for other processes grant: 0 (reading and writing) or MEMCLIENT_READ */
+    uint64_t wait_ms;        /* how long to wait for room if the pool is full */
+    const char *name;        /* buffers are named "NAME/1", "NAME/2", ... until they are freed; NULL: not at all */
+    uint64_t keep_ms;        /* a handle keeps its memory for so long after it was made first, even if this process
                                  * ends; freeing ends that. 0 = it opens as long as somebody has the memory */
 };
 #define MEMCLIENT_UMF_PARAMS_INIT                                                                       \

@@ -15,13 +15,13 @@ cat >"$tmp/user.c" <<'C'
 #include <stdio.h>
 int main(void)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *context;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *context;
     options.socket = "/nonexistent/memoryd.sock";
     /* there is no broker at this address, and that is an answer too */
-    int r = memclient_open(&options, &context);
+    int r = memclient_context_open(&options, &context);
 
-    printf("memclient_open: %d, %s\n", r, memclient_error());
+    printf("memclient_context_open: %d, %s\n", r, memclient_error());
     return r < 0 ? 0 : 1;
 }
 C
@@ -39,6 +39,27 @@ start() {
     MEMORYD_AUTOSTART=0 MEMORYD_SOCKET=/nonexistent/memoryd.sock LD_LIBRARY_PATH=$dest$libdir "$tmp/$1"
 }
 try user "$(pkg-config --cflags --libs memclient)"
+
+# the same in C++
+cat >"$tmp/owner.cpp" <<'C'
+#include <memclient/heap.hpp>
+#include <cstdio>
+int main()
+{
+    memclient::context_options options;
+    std::error_code code;
+    options.socket = "/nonexistent/memoryd.sock";
+    if (memclient::context::try_open(options, code) || code != std::errc::no_such_file_or_directory)
+        return 1;
+    std::puts(memclient::sentence());
+}
+C
+if [ -n "${TEST_CXX-}" ] && [ "${SANITIZERS:-no}" = no ]; then
+    # shellcheck disable=SC2086,SC2046
+    $TEST_CXX -std=c++17 -Wall -Wextra -Wshadow -Werror -o "$tmp/owner" "$tmp/owner.cpp" \
+        $(pkg-config --cflags --libs memclient) "-Wl,-rpath-link,$dest$libdir"
+    start owner
+fi
 
 cat >"$tmp/hsa.c" <<'C'
 #include <hsa/hsa.h>
@@ -153,6 +174,27 @@ int main(void)
 C
 try svm "$(pkg-config --cflags --libs memclient-opencl)"
 
+# The same by CMake, which needs no more than find_package().
+if command -v cmake >/dev/null && [ "${SANITIZERS:-no}" = no ]; then
+    cat >"$tmp/CMakeLists.txt" <<'C'
+cmake_minimum_required(VERSION 3.13)
+project(users C)
+find_package(memclient 0.1 REQUIRED)
+foreach(pair IN ITEMS user:memclient hsa:hsa umf:umf nbla:nbla svm:opencl)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 program)
+    list(GET pair 1 target)
+    add_executable(cmake-${program} ${program}.c)
+    target_link_libraries(cmake-${program} PRIVATE memclient::${target})
+endforeach()
+C
+    cmake -S "$tmp" -B "$tmp/cmake" -Dmemclient_DIR="$dest$libdir/cmake/memclient" >"$tmp/log" 2>&1 &&
+        cmake --build "$tmp/cmake" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+    for program in user hsa umf nbla svm; do
+        start "cmake/cmake-$program"
+    done
+fi
+
 # A program may have headers with these names from somewhere else, and then gets those, whatever it asks pkg-config for,
 # but for the one facade that stands in for them. Somewhere else is last in the search, as /usr/include is.
 mkdir -p "$tmp/vendor/hsa" "$tmp/vendor/umf"
@@ -186,3 +228,12 @@ for program in "$dest$bindir/memctl" "$dest$sbindir/memoryd"; do
     LD_LIBRARY_PATH=$dest$libdir "$program" --version
 done
 [ -e "$dest$man8dir/memoryd.8" ] && [ -e "$dest${man8dir%8}7/memclient.7" ] || { command -v scdoc >/dev/null && { echo "no manual"; exit 1; }; }
+# man finds each function's page by its name
+if [ -e "$dest$man8dir/memoryd.8" ]; then
+    man3=$dest${man8dir%8}3
+    for name in $(readelf -W --dyn-syms "$dest$libdir/libmemclient.so" | grep -o '\<memclient_[a-z_]*@@' | tr -d @); do
+        [ -e "$man3/$name.3" ] || { echo "no manual of $name"; exit 1; }
+        page=$(sed -n 's|^\.so man3/||p' "$man3/$name.3")
+        grep -q "$name" "$man3/${page:-$name.3}" || { echo "$page, the manual of $name, does not have it"; exit 1; }
+    done
+fi

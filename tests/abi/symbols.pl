@@ -19,7 +19,7 @@ sub headers_with {
 
 # library => how its headers mark what it exports, which headers those are, its version script
 my %libraries = (
-    'libmemclient' => ['MEMCLIENT_API', 'client/libmemclient.sym', 'include/memclient/memclient.h'],
+    'libmemclient' => ['MEMCLIENT_API', 'client/libmemclient.sym', map { "include/memclient/$_.h" } qw(heap memclient)],
     'libmemclient-hsa' => ['HSA_API', 'client/libmemclient-hsa.sym',
                            map { "include/memclient/hsa/hsa/$_.h" } qw(hsa hsa_kernels hsa_ext_amd hsa_ext_amd_gpu
                                                                 hsa_ext_memoryd)],

@@ -141,13 +141,13 @@ int bench_end(void)
 const pid_t *bench_broker(void)
 {
     static pid_t pids[3];
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
-    struct memclient *ctx;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
+    struct memclient_context *ctx;
 
     if (!pids[0]) {
-        bench_did(memclient_open(NULL, &ctx));
-        bench_did(memclient_status(ctx, &status));
-        memclient_close(ctx);
+        bench_did(memclient_context_open(NULL, &ctx));
+        bench_did(memclient_broker_query(ctx, &status));
+        memclient_context_close(ctx);
         pids[0] = status.broker_pid;
         pids[1] = status.keeper_pid;
     }

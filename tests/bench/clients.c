@@ -26,14 +26,14 @@ struct crew {
 
 static void call_library(int line, void *context)
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     (void)context;
-    bench_did(memclient_open(NULL, &ctx));
+    bench_did(memclient_context_open(NULL, &ctx));
     for (; line_hear(line); line_tell(line))
         for (int i = 0; i < CALLS; i++)
-            bench_did(memclient_ping(ctx));
-    memclient_close(ctx);
+            bench_did(memclient_broker_ping(ctx));
+    memclient_context_close(ctx);
 }
 
 static void call_broker(int line, void *context)

@@ -26,7 +26,7 @@ struct work {
 
 /* ---- the pool ---------------------------------------------------------------------------------------------------- */
 
-static int look_at(const struct memclient_pool *pool, void *data)
+static int look_at(const struct memclient_pool_info *pool, void *data)
 {
     if (strcmp(pool->name, POOL))
         return 0;

@@ -47,13 +47,13 @@ int main(int argc, char **argv)
 {
     static const struct bench_row row = {
         .name = "bytes_per_buffer", .unit = BENCH_BYTES, .operations = MORE, .goal = 512, .exact = true};
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
     struct bench_turn turn = {.processor_us = -1};
     struct bench_rounds rounds = {0};
     double before, after;
 
     bench_begin(argc, argv, &row, 1);
-    bench_did(memclient_status(NULL, &status));
+    bench_did(memclient_broker_query(NULL, &status));
     if (!bench_has_descriptors(BEFORE + MORE)) {
         bench_skip(&row, "the limit of open files (ulimit -Hn) is too low for 11 000 buffers");
     } else if (make_buffers(BEFORE), (before = dirty_bytes(status.broker_pid)) < 0) {

@@ -8,53 +8,76 @@
 #include <memclient/memclient.h>
 #include <dirent.h>
 #include <errno.h>
-#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "proto/frame.h"
 #include "proto/methods.h"
+#include "tests/bench/attacks.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/raw.h"
 #include "tests/bench/stream.h"
 
-/* Far from the users of other tests. */
-#define UID_HOSTILE 61004
-
-enum { CALLERS = 500, LISTERS = 2000, DEPTH = 8, EVENTS = 64, BLOCK = 1000, WARM_UP = 20 };
-
-enum { CALLS, LISTS, STORM, ROWS };
-
-static const struct bench_row rows[ROWS] = {
-    [CALLS] = {.name = "ping_vs_500_callers_p99", .unit = BENCH_US, .quantile = 0.99, .hold = 2},
-    [LISTS] = {.name = "ping_vs_2000_listers_p99", .unit = BENCH_US, .quantile = 0.99, .hold = 2},
-    [STORM] = {.name = "connect_vs_storm_p99", .unit = BENCH_MS, .quantile = 0.99, .goal = 50},
+enum {
+    BLOCK = 1000,
+    WARM_UP = 20,
 };
+
+struct scene {
+    struct bench_row row;
+    void (*body)(int line, void *attack);
+    struct attack attack;
+};
+
+#define PING_VS(words)                                                                  \
+    {                                                                                   \
+        .name = "ping_vs_" words "_p99", .unit = BENCH_US, .quantile = 0.99, .hold = 2, \
+    }
+#define CONNECT_VS(words)                                                                   \
+    {                                                                                       \
+        .name = "connect_vs_" words "_p99", .unit = BENCH_MS, .quantile = 0.99, .goal = 50, \
+    }
+
+static const struct scene scenes[] = {
+    {PING_VS("500_callers"), attack_call, {.connections = 500, .depth = 8, .method = METHOD_PING}},
+    {PING_VS("500_callers_depth_1"), attack_call, {.connections = 500, .depth = 1, .method = METHOD_PING}},
+    {PING_VS("4000_callers"), attack_call, {.connections = 4000, .depth = 8, .method = METHOD_PING}},
+    {PING_VS("4000_callers_depth_1"), attack_call, {.connections = 4000, .depth = 1, .method = METHOD_PING}},
+    {PING_VS("2000_listers"), attack_call, {.connections = 2000, .depth = 8, .method = METHOD_LIST_SESSIONS}},
+    {PING_VS("4000_listers"), attack_call, {.connections = 4000, .depth = 8, .method = METHOD_LIST_SESSIONS}},
+    {PING_VS("4000_who_ask"), attack_call, {.connections = 4000, .depth = 8, .method = METHOD_INFO}},
+    {PING_VS("2000_unread"), attack_unread, {.connections = 2000, .method = METHOD_EXPORT}},
+    {PING_VS("batches"), attack_allocate, {0}},
+    {PING_VS("destroys"), attack_destroy, {.connections = 500}},
+    {PING_VS("deaths"), attack_die, {.connections = 200}},
+    {PING_VS("storm"), attack_connect, {0}},
+    {PING_VS("half_open"), attack_half_open, {.connections = 500}},
+    {PING_VS("crowd"), attack_crowd, {.connections = 3000}},
+    {PING_VS("garbage"), attack_garbage, {0}},
+    {CONNECT_VS("storm"), attack_connect, {0}},
+    {CONNECT_VS("half_open"), attack_half_open, {.connections = 500}},
+    {CONNECT_VS("crowd"), attack_crowd, {.connections = 3000}},
+    {CONNECT_VS("garbage"), attack_garbage, {0}},
+};
+#define SCENES (sizeof(scenes) / sizeof(scenes[0]))
 
 /* ---- processors -------------------------------------------------------------------------------------------------- */
 
 static int processors[2]; /* the broker's and ours, and the attackers' */
+static int n_processors;
 
-static bool find_processors(void)
+/* Once: the first row keeps this process to one of them. */
+static void find_processors(void)
 {
     cpu_set_t all;
-    int n = 0;
 
     bench_must(!sched_getaffinity(0, sizeof(all), &all), "sched_getaffinity");
-    for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+    for (int i = 0; i < CPU_SETSIZE && n_processors < 2; i++)
         if (CPU_ISSET(i, &all))
-            processors[n++] = i;
-    return n == 2;
+            processors[n_processors++] = i;
 }
 
 static void pin(pid_t thread, int processor)
@@ -86,97 +109,17 @@ static void pin_threads(pid_t process, int processor)
 
 /* ---- attackers --------------------------------------------------------------------------------------------------- */
 
-/* One that works until it is stopped, and goes on when it is continued. */
+/* One, with its children, that works until it is stopped, and goes on when it is continued. */
 struct attacker {
     struct peer peer;
-    unsigned connections;
-    uint16_t method;
+    struct attack attack;
 };
-
-static void become_hostile(void)
-{
-    struct rlimit most;
-
-    bench_must(!getrlimit(RLIMIT_NOFILE, &most), "getrlimit");
-    most.rlim_cur = most.rlim_max;
-    bench_must(!setrlimit(RLIMIT_NOFILE, &most), "setrlimit");
-    bench_must(!setgroups(0, NULL) && !setresgid(UID_HOSTILE, UID_HOSTILE, UID_HOSTILE) &&
-                   !setresuid(UID_HOSTILE, UID_HOSTILE, UID_HOSTILE),
-               "another user");
-    /* which the kernel has forgotten with the uid */
-    bench_must(!prctl(PR_SET_PDEATHSIG, SIGKILL), "prctl");
-    pin(0, processors[1]);
-}
-
-static void burn(int line, void *context)
-{
-    volatile unsigned n = 0;
-
-    pin(0, processors[1]);
-    line_tell(line);
-    for (;;)
-        n++;
-}
-
-static void ask(int line, uint16_t method)
-{
-    static uint64_t sequence = 1;
-    const struct frame_header header = {.method = method, .sequence = ++sequence};
-    uint8_t packet[MEMORYD_HEADER_SIZE];
-
-    frame_encode(packet, FRAME_FROM_CLIENT, &header);
-    bench_must(send(line, packet, sizeof(packet), MSG_NOSIGNAL) == sizeof(packet), "an attacker's request");
-}
-
-/* Each connection always has several requests on their way. */
-static void call(int line, void *context)
-{
-    static uint8_t reply[MEMORYD_FRAME_MAX];
-    const struct attacker *self = context;
-    struct epoll_event events[EVENTS];
-    int set = epoll_create1(EPOLL_CLOEXEC);
-
-    become_hostile();
-    for (unsigned i = 0; i < self->connections; i++) {
-        struct epoll_event event = {.events = EPOLLIN, .data.fd = stream_connect()};
-
-        bench_must(!epoll_ctl(set, EPOLL_CTL_ADD, event.data.fd, &event), "epoll_ctl");
-        for (unsigned n = 0; n < DEPTH; n++)
-            ask(event.data.fd, self->method);
-    }
-    line_tell(line);
-    for (;;) {
-        int n = epoll_wait(set, events, EVENTS, -1);
-
-        for (int i = 0; i < n; i++) {
-            bench_must(recv(events[i].data.fd, reply, sizeof(reply), 0) > 0, "an attacker's reply");
-            ask(events[i].data.fd, self->method);
-        }
-    }
-}
-
-static void storm(int line, void *context)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *place = getenv("MEMORYD_SOCKET");
-
-    bench_must(place && strlen(place) < sizeof(address.sun_path), "MEMORYD_SOCKET");
-    memcpy(address.sun_path, place, strlen(place) + 1);
-    become_hostile();
-    line_tell(line);
-    for (;;) {
-        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-        (void)connect(fd, (struct sockaddr *)&address, sizeof(address));
-        close(fd);
-    }
-}
 
 static void attacker_start(struct attacker *attacker, void (*body)(int line, void *context))
 {
-    peer_start(&attacker->peer, body, attacker);
+    peer_start(&attacker->peer, body, &attacker->attack);
     bench_must(line_hear(attacker->peer.line), "an attacker");
-    kill(attacker->peer.pid, SIGSTOP);
+    kill(-attacker->peer.pid, SIGSTOP);
 }
 
 /* ---- the one who calls ------------------------------------------------------------------------------------------- */
@@ -189,10 +132,10 @@ static void ping_once(int line)
 /* And GOODBYE: a session ends with its process otherwise. */
 static void connect_once(int line)
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
-    bench_did(memclient_open(NULL, &ctx));
-    memclient_close(ctx);
+    bench_did(memclient_context_open(NULL, &ctx));
+    memclient_context_close(ctx);
 }
 
 struct both {
@@ -201,9 +144,20 @@ struct both {
     int line;
 };
 
+/* What the attacker has sent is done, and nobody who comes next waits for it. */
+static void wait_until_idle(void)
+{
+    double before;
+
+    do {
+        before = bench_processor_us(bench_broker());
+        usleep(5000);
+    } while (bench_processor_us(bench_broker()) - before > 500);
+}
+
 static void measure_beside(const struct both *both, const struct attacker *attacker, struct bench_turn *turn)
 {
-    kill(attacker->peer.pid, SIGCONT);
+    kill(-attacker->peer.pid, SIGCONT);
     usleep(20000); /* until all that it has is on its way */
     for (int i = -WARM_UP; i < BLOCK; i++) {
         double begin = bench_now_us();
@@ -212,51 +166,55 @@ static void measure_beside(const struct both *both, const struct attacker *attac
         if (i >= 0)
             samples_add(&turn->times, bench_now_us() - begin);
     }
-    kill(attacker->peer.pid, SIGSTOP);
-    /* until what it sent is done */
-    ping_once(both->line);
-    usleep(5000);
+    kill(-attacker->peer.pid, SIGSTOP);
+    wait_until_idle();
     turn->processor_us = -1;
 }
 
-static void measure(const struct bench_row *row, struct both *both, void (*body)(int line, void *context))
+static void measure(const struct scene *scene, const struct bench_row *row)
 {
+    struct attack attack = scene->attack;
     struct bench_rounds rounds = {0};
     struct bench_turn ours = {0}, other = {0};
+    struct both both;
 
     if (!bench_wanted(row))
         return;
-    if (geteuid() || !find_processors()) {
+    if (geteuid() || n_processors < 2) {
         bench_skip(row, "it takes root, to be two users, and two processors");
         return;
     }
+    attack.processor = processors[1];
+    both = (struct both){
+        .attacker.attack = attack, .burner.attack = attack, .once = row->goal > 0 ? connect_once : ping_once};
     for (const pid_t *pid = bench_broker(); *pid; pid++)
         pin_threads(*pid, processors[0]);
     pin(0, processors[0]);
-    attacker_start(&both->attacker, body);
-    attacker_start(&both->burner, burn);
-    both->line = stream_connect();
+    attacker_start(&both.attacker, scene->body);
+    attacker_start(&both.burner, attack_burn);
+    both.line = stream_connect();
     while (bench_wants_more(row, &rounds, 0)) {
-        measure_beside(both, &both->burner, &other);
-        measure_beside(both, &both->attacker, &ours);
+        measure_beside(&both, &both.burner, &other);
+        measure_beside(&both, &both.attacker, &ours);
         bench_round_ended(row, &rounds, &ours, row->goal > 0 ? NULL : &other);
         samples_free(&other.times);
     }
-    bench_must(!waitpid(both->attacker.peer.pid, NULL, WNOHANG), "the attacker lives");
-    peer_kill(&both->attacker.peer);
-    peer_kill(&both->burner.peer);
-    close(both->line);
+    bench_must(!waitpid(both.attacker.peer.pid, NULL, WNOHANG), "the attacker lives");
+    peer_kill(&both.attacker.peer);
+    peer_kill(&both.burner.peer);
+    close(both.line);
     bench_report(row, &rounds);
 }
 
 int main(int argc, char **argv)
 {
-    bench_begin(argc, argv, rows, ROWS);
-    measure(&rows[CALLS],
-            &(struct both){.attacker = {.connections = CALLERS, .method = METHOD_PING}, .once = ping_once}, call);
-    measure(&rows[LISTS],
-            &(struct both){.attacker = {.connections = LISTERS, .method = METHOD_LIST_SESSIONS}, .once = ping_once},
-            call);
-    measure(&rows[STORM], &(struct both){.once = connect_once}, storm);
+    struct bench_row rows[SCENES];
+
+    for (size_t i = 0; i < SCENES; i++)
+        rows[i] = scenes[i].row;
+    bench_begin(argc, argv, rows, SCENES);
+    find_processors();
+    for (size_t i = 0; i < SCENES; i++)
+        measure(&scenes[i], &rows[i]);
     return bench_end();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iceoryx, as far as rivals.c needs it: chunks of the shared memory that its daemon, RouDi, has set aside. Its library
- * is loaded when it is used; nothing here is built against it. Both processes end with exit(), so that it takes leave
- * of RouDi, which then puts its segments away and ends with the maker.
+ * iceoryx, as far as rivals.c and heap.c need it: chunks of the shared memory that its daemon, RouDi, has set aside.
+ * Its library is loaded when it is used; nothing here is built against it. Both processes end with exit(), so that it
+ * takes leave of RouDi, which then puts its segments away and ends before the maker does.
  */
 #pragma once
 

@@ -48,7 +48,7 @@ struct search {
 };
 
 /* The first of such pages. */
-static int look_at(const struct memclient_pool *pool, void *data)
+static int look_at(const struct memclient_pool_info *pool, void *data)
 {
     struct search *search = data;
 

@@ -54,9 +54,9 @@ struct neighbour {
 static void move_gigabytes(int line, void *context)
 {
     const struct neighbour *self = context;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
-    bench_did(memclient_open(NULL, &ctx));
+    bench_did(memclient_context_open(NULL, &ctx));
     for (; line_hear(line); line_tell(line))
         for (; self->order->go; self->order->done++) {
             struct memclient_buffer *buf;
@@ -68,7 +68,7 @@ static void move_gigabytes(int line, void *context)
             bench_did(memclient_unmap(ctx, bytes, 0));
             memclient_buffer_unref(buf);
         }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void flood(int line, void *context)
@@ -90,7 +90,7 @@ static void *seal(void *argument)
     struct memclient_buffer *buf;
     int ends[2];
 
-    options.flags = MEMCLIENT_PUBLISHABLE;
+    options.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     bench_did(memclient_alloc(NULL, page.iov_len, &options, &buf));
     bench_did(memclient_map(buf, NULL, &page.iov_base));
     *(volatile char *)page.iov_base = 1;
@@ -152,7 +152,7 @@ static void call_broker(struct samples *samples)
     for (int i = 0; i < BLOCK; i++) {
         double begin = bench_now_us();
 
-        bench_did(memclient_ping(NULL));
+        bench_did(memclient_broker_ping(NULL));
         samples_add(samples, bench_now_us() - begin);
     }
 }

@@ -25,7 +25,7 @@
 enum { SIZES = 3, ROUNDS = 12, MOST = 10000, GOAL_BUFFERS = 10000, GOAL_MS = 30, REST_US = 100000 };
 
 struct bed {
-    struct memclient *ctx; /* with the session that holds buffers */
+    struct memclient_context *ctx; /* with the session that holds buffers */
     char *program;
     pid_t broker;
     size_t n, names;
@@ -42,11 +42,11 @@ static void kill_broker(struct bed *bed)
 }
 
 /* Until it is the next broker that answers: the old one may do so for a moment. */
-static bool is_the_next(struct bed *bed, struct memclient *ctx)
+static bool is_the_next(struct bed *bed, struct memclient_context *ctx)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
 
-    bench_did(memclient_status(ctx, &status));
+    bench_did(memclient_broker_query(ctx, &status));
     if (status.broker_pid == bed->broker)
         return false;
     bed->broker = status.broker_pid;
@@ -73,14 +73,14 @@ static void go_on(void *context)
 static void come_anew(void *context)
 {
     struct bed *bed = context;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     bool next;
 
     kill_broker(bed);
     do {
-        bench_did(memclient_open(NULL, &ctx));
+        bench_did(memclient_context_open(NULL, &ctx));
         next = is_the_next(bed, ctx);
-        memclient_close(ctx);
+        memclient_context_close(ctx);
     } while (!next);
 }
 
@@ -113,7 +113,7 @@ static void remove_names(struct bed *bed)
 
     while (bed->names) {
         snprintf(name, sizeof(name), "bench/%zu", --bed->names);
-        bench_did(memclient_name_unbind(bed->ctx, name));
+        bench_did(memclient_unbind_name(bed->ctx, name));
     }
 }
 
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
     const char *most = getenv("RECOVERY_BUFFERS"), *rounds = getenv("RECOVERY_ROUNDS");
     const char *builddir = getenv("builddir");
     struct memclient_check_result check = MEMCLIENT_CHECK_RESULT_INIT;
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
     struct bench_result results[SIZES];
     struct bed bed = {0};
     size_t sizes[SIZES];
@@ -244,8 +244,8 @@ int main(int argc, char **argv)
     bed.received = calloc(sizes[SIZES - 1], sizeof(int));
     bench_must(bed.received && asprintf(&bed.program, "%s/daemon/memoryd", builddir ? builddir : ".") > 0, "calloc");
 
-    bench_did(memclient_open(NULL, &bed.ctx));
-    bench_did(memclient_status(bed.ctx, &status));
+    bench_did(memclient_context_open(NULL, &bed.ctx));
+    bench_did(memclient_broker_query(bed.ctx, &status));
     bench_must(!status.buffers, "an empty broker");
     bed.broker = status.broker_pid;
     for (size_t i = 0; i < SIZES; i++) {
@@ -259,12 +259,12 @@ int main(int argc, char **argv)
         }
         all = all && may && bench_wanted(&rows[i][GOES_ON]);
     }
-    bench_did(memclient_check(bed.ctx, &check));
+    bench_did(memclient_broker_check(bed.ctx, &check));
     bench_must(!check.faults, "the check of the books");
     if (all)
         tell_growth(sizes, results);
     remove_names(&bed);
-    memclient_close(bed.ctx);
+    memclient_context_close(bed.ctx);
     free(bed.received);
     free(bed.program);
     return bench_end();

@@ -23,7 +23,7 @@
 
 enum { SAMPLES = 400, PAIRS = 2000 };
 
-static struct memclient *ctx, *other;
+static struct memclient_context *ctx, *other;
 static struct memclient_buffer *held;
 static struct memclient_token token;
 
@@ -49,7 +49,7 @@ static void point(const char *figure, const char *series, size_t n, double value
 
 static void null_call(void)
 {
-    did(memclient_ping(ctx));
+    did(memclient_broker_ping(ctx));
 }
 
 /* What is freed is waited for: else the next one pays for it. */
@@ -59,7 +59,7 @@ static void alloc_and_free(void)
 
     did(memclient_alloc(ctx, 4096, NULL, &buf));
     memclient_buffer_unref(buf);
-    did(memclient_ping(ctx));
+    did(memclient_broker_ping(ctx));
 }
 
 static void share(void)
@@ -67,7 +67,7 @@ static void share(void)
     struct memclient_token made;
 
     did(memclient_share(held, NULL, &made));
-    did(memclient_revoke(ctx, &made));
+    did(memclient_revoke_token(ctx, &made));
 }
 
 static void open_by_token(void)
@@ -76,7 +76,7 @@ static void open_by_token(void)
 
     did(memclient_open_token(other, &token, 0, &buf));
     memclient_buffer_unref(buf);
-    did(memclient_ping(other));
+    did(memclient_broker_ping(other));
 }
 
 static void open_by_name(void)
@@ -85,7 +85,7 @@ static void open_by_name(void)
 
     did(memclient_open_name(other, "scale/held", 0, &buf));
     memclient_buffer_unref(buf);
-    did(memclient_ping(other));
+    did(memclient_broker_ping(other));
 }
 
 static int first_only(const struct memclient_buffer_info *info, void *data)
@@ -102,10 +102,10 @@ static void list_a_page(void)
 
 static void connect_and_leave(void)
 {
-    struct memclient *fresh;
+    struct memclient_context *fresh;
 
-    did(memclient_open(NULL, &fresh));
-    memclient_close(fresh);
+    did(memclient_context_open(NULL, &fresh));
+    memclient_context_close(fresh);
 }
 
 static const struct {
@@ -142,17 +142,17 @@ static void measure(const char *figure, size_t n)
 
 static void by_clients(size_t last)
 {
-    struct memclient **clients = calloc(last, sizeof(struct memclient *));
+    struct memclient_context **clients = calloc(last, sizeof(struct memclient_context *));
     size_t n = 2; /* ours */
 
     bench_must(clients != NULL, "calloc");
     for (size_t x = 1; x <= last; x *= 10) {
         for (; n < x; n++)
-            did(memclient_open(NULL, &clients[n]));
+            did(memclient_context_open(NULL, &clients[n]));
         measure("clients", x);
     }
     while (n-- > 2)
-        memclient_close(clients[n]);
+        memclient_context_close(clients[n]);
     free(clients);
 }
 
@@ -192,7 +192,7 @@ static size_t mappings(void)
 static void by_objects(size_t last)
 {
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
     umf_memory_provider_handle_t provider;
     umf_memory_pool_handle_t pool;
     void **ptrs = calloc(last, sizeof(void *));
@@ -220,7 +220,7 @@ static void by_objects(size_t last)
         }
         point("objects", "malloc+free", x, samples_quantile(&samples, 0.5));
         samples_free(&samples);
-        did(memclient_status(ctx, &status));
+        did(memclient_broker_query(ctx, &status));
         point("objects-take", "buffers", x, (double)status.buffers);
         point("objects-take", "mappings", x, (double)mappings());
     }
@@ -235,16 +235,16 @@ int main(void)
     struct memclient_alloc_options named = MEMCLIENT_ALLOC_OPTIONS_INIT;
 
     named.name = "scale/held";
-    did(memclient_open(NULL, &ctx));
-    did(memclient_open(NULL, &other));
+    did(memclient_context_open(NULL, &ctx));
+    did(memclient_context_open(NULL, &other));
     did(memclient_alloc(ctx, 4096, &named, &held));
     did(memclient_share(held, NULL, &token));
     by_clients(most("SCALE_CLIENTS", 1000));
     by_buffers(most("SCALE_BUFFERS", 10000));
     by_objects(most("SCALE_OBJECTS", 1000000));
-    did(memclient_name_unbind(ctx, "scale/held"));
+    did(memclient_unbind_name(ctx, "scale/held"));
     memclient_buffer_unref(held);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     return fflush(stdout) ? 1 : 0;
 }

@@ -38,7 +38,7 @@ struct work {
 
 /* ---- written ----------------------------------------------------------------------------------------------------- */
 
-static int look_at(const struct memclient_pool *pool, void *data)
+static int look_at(const struct memclient_pool_info *pool, void *data)
 {
     if (strcmp(pool->name, POOL))
         return 0;

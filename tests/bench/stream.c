@@ -57,19 +57,19 @@ void stream_run(int line, unsigned depth, unsigned n)
 int stream_connect(void)
 {
     Memoryd__V1__HelloRequest hello = MEMORYD__V1__HELLO_REQUEST__INIT;
-    struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context_info info = MEMCLIENT_CONTEXT_INFO_INIT;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     uint8_t payload[REPLY_MAX], reply[REPLY_MAX];
     struct frame_header header;
     const uint8_t *bytes;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     size_t size;
     ssize_t n;
     int line;
 
-    bench_did(memclient_open(NULL, &ctx));
-    bench_did(memclient_connection(ctx, &info));
-    memclient_close(ctx);
+    bench_did(memclient_context_open(NULL, &ctx));
+    bench_did(memclient_context_query(ctx, &info));
+    memclient_context_close(ctx);
     memcpy(address.sun_path, info.socket, sizeof(address.sun_path));
     line = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     bench_must(line >= 0 && !connect(line, (struct sockaddr *)&address, sizeof(address)), "connecting");

@@ -114,6 +114,7 @@ static void launch(struct broker_process *broker, const char *extra, unsigned no
         fprintf(stderr, "cannot run %s: %s\n", program(), strerror(errno));
         _exit(126);
     }
+    broker->group = broker->pid;
     fd_close(listener);
 }
 
@@ -124,7 +125,7 @@ static void print_log(const struct broker_process *broker)
     ssize_t n;
 
     while ((n = read(fd, buffer, sizeof(buffer))) > 0)
-        print_message("%.*s", (int)n, buffer);
+        fwrite(buffer, 1, (size_t)n, stderr);
     close(fd);
 }
 
@@ -183,6 +184,19 @@ void broker_kill_child(const struct broker_process *broker)
     assert_true(WAIT_UNTIL(broker_child(broker) != pid));
 }
 
+void broker_kill_keeper(struct broker_process *broker)
+{
+    pid_t keeper = broker->pid, next = broker_child(broker);
+
+    /* its child becomes ours, so that we see its end, too */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    assert_ok(kill(keeper, SIGKILL));
+    assert_int_equal(waitpid(keeper, NULL, 0), keeper);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    broker->pid = next;
+    (void)broker_child(broker);
+}
+
 static int wait_for(struct broker_process *broker)
 {
     int status = 0;
@@ -220,8 +234,8 @@ void broker_crash(struct broker_process *broker)
 {
     /* the keeper's child becomes ours, so that we see the end of both */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    kill(-broker->pid, SIGKILL);
-    while (waitpid(-broker->pid, NULL, 0) > 0)
+    kill(-broker->group, SIGKILL);
+    while (waitpid(-broker->group, NULL, 0) > 0)
         ;
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     broker->pid = 0;
@@ -263,6 +277,17 @@ int raw_connect(const struct broker_process *broker)
     assert_ok(fd);
     memcpy(address.sun_path, broker->socket, strlen(broker->socket) + 1);
     assert_ok(connect(fd, (struct sockaddr *)&address, sizeof(address)));
+    return fd;
+}
+
+int raw_connect_as(const struct broker_process *broker, uid_t uid)
+{
+    uid_t own = geteuid();
+    int fd;
+
+    assert_ok(seteuid(uid));
+    fd = raw_connect(broker);
+    assert_ok(seteuid(own));
     return fd;
 }
 
@@ -339,13 +364,18 @@ uint32_t raw_call(int fd, uint16_t method, const void *payload, size_t size)
     return reply.status;
 }
 
-int raw_client(const struct broker_process *broker)
+int raw_client_as(const struct broker_process *broker, uid_t uid)
 {
-    int fd = raw_connect(broker);
+    int fd = raw_connect_as(broker, uid);
 
-    /* the empty message: version 0 to 0, a new session */
+    /* the empty message: version 0 to 0, a new session; no reply is kept, and none needs to be acknowledged */
     assert_int_equal(raw_call(fd, METHOD_HELLO, NULL, 0), 0);
     return fd;
+}
+
+int raw_client(const struct broker_process *broker)
+{
+    return raw_client_as(broker, geteuid());
 }
 
 bool raw_is_served(int fd)

@@ -15,7 +15,8 @@
 #include <sys/types.h>
 
 struct broker_process {
-    pid_t pid; /* of what was started: the keeper */
+    pid_t pid;   /* the keeper: what was started, or what has taken its place */
+    pid_t group; /* of processes */
     bool socket_is_ours;
     char socket[200];
     char config[220];
@@ -39,6 +40,8 @@ void broker_kill(struct broker_process *broker);
 pid_t broker_child(const struct broker_process *broker);
 /* SIGKILL, and there is another. */
 void broker_kill_child(const struct broker_process *broker);
+/* SIGKILL for the keeper: the broker, whose service manager has no store, takes its place and starts another. */
+void broker_kill_keeper(struct broker_process *broker);
 /* Did it ever say this? */
 bool broker_said(const struct broker_process *broker, const char *what);
 bool broker_lives(const struct broker_process *broker);
@@ -57,6 +60,9 @@ struct raw_reply {
 int raw_connect(const struct broker_process *broker);
 /* connect and HELLO, which must work */
 int raw_client(const struct broker_process *broker);
+/* The same as another user, as root only: what the kernel says of a connection is who made it. */
+int raw_connect_as(const struct broker_process *broker, uid_t uid);
+int raw_client_as(const struct broker_process *broker, uid_t uid);
 /* A sound packet; returns its sequence. */
 uint64_t raw_send(int fd, uint16_t method, const void *payload, size_t size, const int *fds, unsigned n_fds);
 /* A sound packet without payload, which may come too late: the broker may have closed the connection. */

@@ -34,9 +34,9 @@ struct broker_process *broker_for_test_as(uid_t uid, const char *config)
     return &the_broker;
 }
 
-static struct memclient_options options_for(const char *socket)
+static struct memclient_context_options options_for(const char *socket)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
 
     options.socket = socket;
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
@@ -44,22 +44,22 @@ static struct memclient_options options_for(const char *socket)
     return options;
 }
 
-struct memclient *broker_connect(struct broker_process *broker)
+struct memclient_context *broker_connect(struct broker_process *broker)
 {
-    struct memclient_options options = options_for(broker->socket);
-    struct memclient *ctx;
+    struct memclient_context_options options = options_for(broker->socket);
+    struct memclient_context *ctx;
 
-    assert_done(memclient_open(&options, &ctx));
+    assert_done(memclient_context_open(&options, &ctx));
     return ctx;
 }
 
 /* ---- what it says of itself -------------------------------------------------------------------------------------- */
 
-struct memclient_broker_status broker_status(struct memclient *ctx)
+struct memclient_broker_info broker_status(struct memclient_context *ctx)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
 
-    assert_done(memclient_status(ctx, &status));
+    assert_done(memclient_broker_query(ctx, &status));
     return status;
 }
 
@@ -67,13 +67,13 @@ struct memclient_buffer_info broker_info(struct memclient_buffer *buf)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
 
-    assert_done(memclient_buffer_info(buf, &info));
+    assert_done(memclient_buffer_query(buf, &info));
     return info;
 }
 
-uint64_t broker_buffers(struct memclient *ctx)
+uint64_t broker_buffers(struct memclient_context *ctx)
 {
-    struct memclient_broker_status status = broker_status(ctx);
+    struct memclient_broker_info status = broker_status(ctx);
 
     return status.buffers + status.buffers_detached + status.buffers_ending;
 }
@@ -85,7 +85,7 @@ struct pool_figures {
     uint64_t stock_buffers;
 };
 
-static int add_pool(const struct memclient_pool *pool, void *data)
+static int add_pool(const struct memclient_pool_info *pool, void *data)
 {
     struct pool_figures *figures = data;
 
@@ -97,7 +97,7 @@ static int add_pool(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
-uint64_t broker_pool_used(struct memclient *ctx, const char *pool)
+uint64_t broker_pool_used(struct memclient_context *ctx, const char *pool)
 {
     struct pool_figures figures = {.name = pool};
 
@@ -105,7 +105,7 @@ uint64_t broker_pool_used(struct memclient *ctx, const char *pool)
     return figures.used;
 }
 
-uint64_t broker_pool_available(struct memclient *ctx, const char *pool)
+uint64_t broker_pool_available(struct memclient_context *ctx, const char *pool)
 {
     struct pool_figures figures = {.name = pool};
 
@@ -113,7 +113,7 @@ uint64_t broker_pool_available(struct memclient *ctx, const char *pool)
     return figures.available;
 }
 
-uint64_t broker_stock(struct memclient *ctx)
+uint64_t broker_stock(struct memclient_context *ctx)
 {
     struct pool_figures figures = {.name = NULL};
 
@@ -121,11 +121,11 @@ uint64_t broker_stock(struct memclient *ctx)
     return figures.stock_buffers;
 }
 
-static void prove_sums(struct memclient *ctx)
+static void prove_sums(struct memclient_context *ctx)
 {
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
 
-    assert_done(memclient_check(ctx, &result));
+    assert_done(memclient_broker_check(ctx, &result));
     for (uint32_t i = 0; i < result.n_sentences; i++)
         print_error("check: %s\n", result.sentences[i]);
     assert_int_equal(result.faults, 0);
@@ -133,10 +133,10 @@ static void prove_sums(struct memclient *ctx)
 
 void broker_check(struct broker_process *broker)
 {
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
 
     prove_sums(ctx);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static int compare_inodes(const void *a, const void *b)
@@ -180,15 +180,15 @@ int broker_memory_files(struct broker_process *broker)
     return files;
 }
 
-static int add_used(const struct memclient_node *node, void *data)
+static int add_used(const struct memclient_node_info *node, void *data)
 {
     *(uint64_t *)data += node->used;
     return 0;
 }
 
-static bool is_empty(struct broker_process *broker, struct memclient *ctx)
+static bool is_empty(struct broker_process *broker, struct memclient_context *ctx)
 {
-    struct memclient_broker_status status = broker_status(ctx);
+    struct memclient_broker_info status = broker_status(ctx);
     uint64_t used = 0;
 
     assert_done(memclient_list_nodes(ctx, add_used, &used));
@@ -199,10 +199,10 @@ static bool is_empty(struct broker_process *broker, struct memclient *ctx)
 
 void broker_wait_until_empty(struct broker_process *broker)
 {
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
 
     if (!WAIT_UNTIL(is_empty(broker, ctx))) {
-        struct memclient_broker_status status = broker_status(ctx);
+        struct memclient_broker_info status = broker_status(ctx);
 
         fail_msg("left in the broker: %" PRIu64 " sessions, %" PRIu64 " buffers, %" PRIu64 " detached, %" PRIu64
                  " bytes, %" PRIu64 " names, %" PRIu64 " tokens, %" PRIu64 " reservations, %" PRIu64
@@ -211,19 +211,19 @@ void broker_wait_until_empty(struct broker_process *broker)
                  status.reservations, broker_pool_used(ctx, NULL), broker_memory_files(broker));
     }
     prove_sums(ctx);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* ---- its end ----------------------------------------------------------------------------------------------------- */
 
 void broker_finish(struct broker_process *broker)
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     broker_wait_until_empty(broker);
     ctx = broker_connect(broker);
     assert_true(WAIT_UNTIL(broker_status(ctx).sessions == 1));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_stop(broker);
 }
 
@@ -288,12 +288,12 @@ void broker_check_refused(int r, int wanted, const char *what, const char *file,
     _exit(EXIT_FAILURE);
 }
 
-struct memclient *broker_connect_in_child(const char *socket)
+struct memclient_context *broker_connect_in_child(const char *socket)
 {
-    struct memclient_options options = options_for(socket);
-    struct memclient *ctx;
+    struct memclient_context_options options = options_for(socket);
+    struct memclient_context *ctx;
 
-    CHECK_DONE(memclient_open(&options, &ctx));
+    CHECK_DONE(memclient_context_open(&options, &ctx));
     return ctx;
 }
 

@@ -5,9 +5,9 @@
  *     static void some_promise(void **state)
  *     {
  *         struct broker_process *broker = broker_for_test(NULL);
- *         struct memclient *ctx = broker_connect(broker);
+ *         struct memclient_context *ctx = broker_connect(broker);
  *         ...
- *         memclient_close(ctx);
+ *         memclient_context_close(ctx);
  *         broker_finish(broker);
  *     }
  *     ... at_broker(some_promise) ...
@@ -41,7 +41,7 @@ struct broker_process *broker_for_test_as(uid_t uid, const char *config);
 struct broker_process *broker_for_test_with_nofile(unsigned nofile, const char *config);
 
 /* A new session, with patience as its deadline. Fails the test. */
-struct memclient *broker_connect(struct broker_process *broker);
+struct memclient_context *broker_connect(struct broker_process *broker);
 
 /* Has the broker prove its sums (I5). */
 void broker_check(struct broker_process *broker);
@@ -62,17 +62,17 @@ int broker_cleanup_and_settings(void **state);
 /* How many memory files the broker has open, those in stock included; -1 if this user may not look. */
 int broker_memory_files(struct broker_process *broker);
 
-struct memclient_broker_status broker_status(struct memclient *ctx);
+struct memclient_broker_info broker_status(struct memclient_context *ctx);
 struct memclient_buffer_info broker_info(struct memclient_buffer *buf);
 
 /* How many it has, with those that no session holds any more. */
-uint64_t broker_buffers(struct memclient *ctx);
+uint64_t broker_buffers(struct memclient_context *ctx);
 
 /* What a pool has, 0 if there is none of that name. */
-uint64_t broker_pool_used(struct memclient *ctx, const char *pool);
-uint64_t broker_pool_available(struct memclient *ctx, const char *pool);
+uint64_t broker_pool_used(struct memclient_context *ctx, const char *pool);
+uint64_t broker_pool_available(struct memclient_context *ctx, const char *pool);
 /* Buffers that are ready for allocations to come, of all pools. */
-uint64_t broker_stock(struct memclient *ctx);
+uint64_t broker_stock(struct memclient_context *ctx);
 
 /* ---- calls of the library, in the test itself -------------------------------------------------------------------- */
 
@@ -95,7 +95,7 @@ void broker_assert_sentence(const char *text, const char *file, int line);
 void broker_check_done(int r, const char *what, const char *file, int line);
 void broker_check_refused(int r, int wanted, const char *what, const char *file, int line);
 /* Ends the child if it fails. */
-struct memclient *broker_connect_in_child(const char *socket);
+struct memclient_context *broker_connect_in_child(const char *socket);
 
 /* Between a test and its child, over their channel: a few bytes, exactly so many, with patience. */
 bool pass_bytes(int channel, const void *bytes, size_t size);

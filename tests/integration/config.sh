@@ -76,10 +76,10 @@ logged 'warning: .*:[0-9]*: \[group no-such-group\] has no effect: there is none
 limited "bytes in \[user $(id -u)\]"
 config '[pool fast]' 'nodes = 0' 'capacity = 64M' '[arena]' 'half = upper' '[broker]' 'worker_threads = 1'
 printf '%s\n' '[topology]' 'simulate_nodes = 2' >>"$dir/config"
-sed -i 's/^pages = base/pages = auto\ncapacity = 10%\nstock = 1M/' "$dir/config"
+sed -i 's/^pages = base/pages = auto\ncapacity = 10%\nstock = 1M\ncharge = client/' "$dir/config"
 for _ in 1 2; do # it stays so until a restart
     reload 0
-    for key in '[pools] capacity' '[pools] stock' '[pool fast]' '[arena] half' '[broker] worker_threads' '[topology] simulate_nodes'; do
+    for key in '[pools] capacity' '[pools] stock' '[pools] charge' '[pool fast]' '[arena] half' '[broker] worker_threads' '[topology] simulate_nodes'; do
         shows "$key: takes effect after a restart (memctl upgrade)"
         logged "warning: ${key//[/\\[} .*restart"
     done

@@ -2,7 +2,7 @@
 #include "tests/integration/context.h"
 
 struct broker_process broker;
-struct memclient *ctx;
+struct memclient_context *ctx;
 
 int context_setup(void **state)
 {
@@ -13,7 +13,7 @@ int context_setup(void **state)
 
 int context_teardown(void **state)
 {
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_stop(&broker);
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "tests/integration/clients.h"
 
 extern struct broker_process broker;
-extern struct memclient *ctx;
+extern struct memclient_context *ctx;
 
 int context_setup(void **state);
 int context_teardown(void **state);

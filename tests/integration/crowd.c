@@ -13,15 +13,15 @@ int main(int argc, char **argv)
 {
     unsigned long n = 0, n_buffers = 0, most = argc > 1 ? strtoul(argv[1], NULL, 10) : 0,
                   most_buffers = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
-    struct memclient *ctx, *first = NULL;
+    struct memclient_context *ctx, *first = NULL;
     struct memclient_reservation *reservation;
     struct memclient_buffer *buf;
     char byte;
 
-    for (; n < most && !memclient_open(NULL, &ctx); n++)
+    for (; n < most && !memclient_context_open(NULL, &ctx); n++)
         if (!first)
             first = ctx;
-    if (first && memclient_reserve(first, 1 << 20, 0, 0, &reservation))
+    if (first && memclient_reserve(first, 1 << 20, NULL, &reservation))
         return 1;
     while (first && n_buffers < most_buffers && !memclient_alloc(first, 1, NULL, &buf))
         n_buffers++;

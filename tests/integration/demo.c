@@ -233,7 +233,7 @@ static void play_producer(int line, int worker)
 
     options.name = NAME;
     share.rights = MEMCLIENT_READ;
-    did(memclient_ping(NULL));
+    did(memclient_broker_ping(NULL));
     begin = now_ms();
     did(memclient_alloc(NULL, size, &options, &buf));
     did(memclient_share(buf, &share, &message.token));
@@ -370,7 +370,7 @@ struct holders {
     bool quiet;
 };
 
-static int tell_holder(const struct memclient_session *session, void *data)
+static int tell_holder(const struct memclient_session_info *session, void *data)
 {
     struct holders *holders = data;
 
@@ -412,7 +412,7 @@ static size_t count_holders(uint64_t id, const struct player *players, size_t n,
     return holders.seen;
 }
 
-static int add_used(const struct memclient_pool *pool, void *data)
+static int add_used(const struct memclient_pool_info *pool, void *data)
 {
     *(uint64_t *)data += pool->used;
     return 0;
@@ -455,9 +455,9 @@ static bool memory_is_back(const void *data)
 
 static bool another_broker_serves(const void *data)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
 
-    did(memclient_status(NULL, &status));
+    did(memclient_broker_query(NULL, &status));
     return status.broker_pid != *(const int32_t *)data;
 }
 
@@ -529,7 +529,7 @@ int main(void)
 {
     struct player players[4] = {0}, *producer = &players[0], *worker = &players[1], *reader = &players[2],
                   *stranger = &players[3];
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
     struct memclient_check_result check = MEMCLIENT_CHECK_RESULT_INIT;
     size_t n_players = geteuid() ? 3 : 4;
     struct message made, message;
@@ -539,7 +539,7 @@ int main(void)
     int between[2];
     void *bytes;
 
-    did(memclient_status(NULL, &status));
+    did(memclient_broker_query(NULL, &status));
     tell("A broker runs: pid %d, uid %u, with a keeper, pid %d. It owns the memory; processes borrow it.",
          status.broker_pid, status.broker_uid, status.keeper_pid);
     used_before = bytes_used();
@@ -617,12 +617,12 @@ int main(void)
          made.handed_ms, piped > made.handed_ms ? piped / made.handed_ms : made.handed_ms / piped,
          piped > made.handed_ms ? "as fast" : "slower");
 
-    did(memclient_name_unbind(NULL, NAME));
+    did(memclient_unbind_name(NULL, NAME));
     did(memclient_unmap(NULL, bytes, 0));
     memclient_buffer_unref(buf);
     begin = now_ms();
     must(wait_until(memory_is_back, &used_before));
-    did(memclient_check(NULL, &check));
+    did(memclient_broker_check(NULL, &check));
     must(!check.faults);
     tell("The name was unbound. %.1f ms later all memory was back in the pool, and the broker's books agree:",
          now_ms() - begin);

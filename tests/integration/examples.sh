@@ -38,7 +38,7 @@ manual() {
     groff -t -man -Tutf8 -P-cbou -rLL=200n "$builddir/client/$1/$2.3" >"$folder/page"
     awk -v dir="$folder" '
         { match($0, /^ */); indent = RLENGTH }
-        match($0, /\/\* [a-z]+\.[ch] \*\/$/) && indent + RLENGTH == length($0) {
+        match($0, /\/\* [a-z]+\.(c|cpp|h) \*\/$/) && indent + RLENGTH == length($0) {
             file = dir "/" substr($0, indent + 4, RLENGTH - 6); depth = indent }
         NF && indent < depth { file = "" }
         file != "" { print substr($0, depth + 1) >file }' "$folder/page"
@@ -48,9 +48,13 @@ manual() {
 
 # expect NAME TEXT: the program says that, in the end
 expect() {
-    local said program=$folder/$1
+    local said program=$folder/$1 compiler="$CC -std=gnu11" source=$folder/$1.c
+    if [ ! -e "$source" ]; then
+        [ -n "$TEST_CXX" ] && [ "$SANITIZERS" = no ] || return 0
+        compiler="$TEST_CXX -std=c++17" source=$program.cpp
+    fi
     # shellcheck disable=SC2046,SC2086
-    $CC -std=gnu11 -Wall -Wextra -Werror -g $flags -o "$program" "$program.c" \
+    $compiler -Wall -Wextra -Werror -g $flags -o "$program" "$source" \
         $(for_tree --cflags $modules) $(for_tree --libs $modules) "-Wl,-rpath-link,$builddir/client/.libs"
     said=$(LD_LIBRARY_PATH=$builddir/client/.libs timeout 60 "$program" 2>&1) || { echo "$1: $said"; exit 1; }
     [[ $said = *"$2" ]] || { echo "$1 says: $said"; exit 1; }
@@ -62,6 +66,30 @@ manual api memclient
 expect hello 'hello from the parent'
 manual api memclient memclient memclient-nbla memclient-umf memclient-hsa
 expect crossing 'nnabla, UMF, HSA, memclient'
+manual api memclient_context memclient
+expect session 'ask for at least 1'
+manual api memclient_alloc memclient
+expect publish 'nobody changes this any more'
+manual api memclient_cache memclient
+expect again 'used again without a request'
+manual api memclient_map memclient
+expect array 'across the border'
+manual api memclient_share memclient
+expect once 'read by its descriptor'
+manual api memclient_name memclient
+expect owner 'one at a time'
+manual api memclient_event memclient
+expect watch 'example/watched is bound'
+manual api memclient_list memclient
+expect pools 'there is memory'
+manual api memclient_broker memclient
+expect check '0 faults'
+manual heap memclient_heap memclient
+expect handing 'hello'
+manual api memclient.hpp memclient
+expect hello 'hello from the parent'
+expect codes "refused: no buffer has the name example/nothing; another user's is written uid:N/..."
+expect words '2 times "same"'
 manual hsa memclient-hsa
 expect descriptor 'hello from the child'
 expect ipc 'hello from the child'
@@ -75,6 +103,6 @@ expect growing '16 chunks, 16777216 bytes: the first chunk stays'
 manual opencl memclient-opencl
 expect shared 'shared'
 
-for program in "$dir"/*/*.c; do
-    [ -e "${program%.c}" ] || { echo "nothing is expected of ${program#"$dir/"}"; exit 1; }
+for program in "$dir"/*/*.c "$dir"/*/*.cpp; do
+    [ -e "${program%.*}" ] || [[ $program = *.cpp && ( -z $TEST_CXX || $SANITIZERS != no ) ]] || { echo "nothing is expected of ${program#"$dir/"}"; exit 1; }
 done

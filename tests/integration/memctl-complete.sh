@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Completion: a bash at a terminal is typed into, and what memctl would be given is looked at. So quoting is right if,
-# and only if, the shell finds it right.
+# Completion: a bash and a zsh at a terminal are typed into, and what memctl would be given is looked at. So quoting is
+# right if, and only if, the shell finds it right.
 set -u
 
 . "${srcdir:?}/tests/support/broker.sh"
@@ -59,10 +59,21 @@ memctl --socket $MEMORYD_SOCKET cat pl|[--socket][$MEMORYD_SOCKET][cat][plain/x]
 memctl --socket /nowhere cat pl|[--socket][/nowhere][cat][pl]
 EOF
 cut -d '|' -f 1 "$dir/cases" >"$dir/typed"
-LC_ALL=C.UTF-8 timeout 100 "$python3" "$srcdir/tests/integration/complete.py" "$srcdir/client/memctl/memctl.bash" \
-    <"$dir/typed" >"$dir/got" || exit 1
-if ! paste -d '|' "$dir/typed" "$dir/got" | diff "$dir/cases" -; then
-    echo "memctl-complete.sh: > is not what is to be completed" >&2
-    exit 1
-fi
+# complete SHELL SCRIPT: does it complete all of them?
+complete() {
+    LC_ALL=C.UTF-8 TERM=dumb timeout 100 "$python3" "$srcdir/tests/integration/complete.py" "$@" \
+        <"$dir/typed" >"$dir/got" || exit 1
+    if ! paste -d '|' "$dir/typed" "$dir/got" | diff "$dir/cases" -; then
+        echo "memctl-complete.sh: > is not what $1 is to complete" >&2
+        exit 1
+    fi
+}
+complete bash "$srcdir/client/memctl/memctl.bash"
+command -v zsh >/dev/null || {
+    echo "memctl-complete.sh: skipped: no zsh; bash completes as promised" >&2
+    exit 77
+}
+# there, a [ that is not quoted begins a pattern
+sed -i 's/^memctl cat \[/memctl cat \\[/' "$dir/cases" "$dir/typed"
+complete zsh "$srcdir/client/memctl/memctl.zsh"
 echo "memctl-complete.sh: everything as promised"

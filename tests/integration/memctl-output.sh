@@ -79,7 +79,7 @@ for _ in $(seq 600); do [ -s "$dir/crowd" ] && memctl --json leaks | jq -e 'leng
 
 # ---- every command prints an array, and a key that has no value is there ----
 declare -A arguments=([alloc]='--size 4K' [share]=plain [open]=plain [cat]=plain [fill]=plain [publish]=plain
-    [move]='--node 0 name:0' [rm]=name:007 [doctor]="opencl $$")
+    [move]='--node 0 name:0' [rm]=name:007 [holders]=plain [doctor]="opencl $$")
 keys_of() { # what memctl(1) says of a command, without what is in parentheses
     sed -n '/^# KEYS/,/^# EXIT/p' "$manual" |
         awk -v command="*$1*" '/^\*/ { at = index($0 ",", command ",") || index($0 " ", command " ") } /^\t/ && at' |
@@ -114,7 +114,7 @@ columns_of() {
         awk -v command="*$1*" '/^\*/ { at = index($0 ",", command ",") } /^\t/ && at' |
         grep -oE '\*[A-Za-z-]+\*' | tr -d '*' | grep -vxF "$2" | sort -u
 }
-for command in nodes pools buffers leaks sessions reservations names tokens check doctor; do
+for command in nodes pools buffers leaks sessions reservations names tokens why events holders limits check doctor; do
     # shellcheck disable=SC2086
     memctl "$command" ${arguments[$command]-} >"$dir/out" 2>"$dir/err"
     diff <(columns_of "$command" buffers) <(head -n 1 "$dir/out" | tr -s ' ' '\n' | sed '/^$/d' | sort -u) ||

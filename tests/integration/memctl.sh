@@ -69,7 +69,9 @@ expect 2 memctl help frobnicate; said "no command"
 expect 0 memctl -V; shows "^memctl [0-9]"
 expect 0 memctl status -V; shows "^memctl [0-9]"
 expect 0 memctl --version; shows "^memctl [0-9]"
-expect 2 memctl doctor; said "opencl"
+expect 2 memctl doctor open; said "opencl"
+expect 3 "$builddir/client/memctl/memctl" --json doctor
+json '.[0].check == "broker" and (.[0].ok | not) and any(.[]; .check == "huge pages")'
 expect 2 memctl doctor opencl me; said "not a process id"
 expect 3 env -u OPENCL_LAYERS "$builddir/client/memctl/memctl" doctor opencl; shows "OPENCL_LAYERS .*is not set"
 expect 3 env OPENCL_LAYERS=/nonexistent.so "$builddir/client/memctl/memctl" --json doctor opencl
@@ -82,6 +84,14 @@ begin_test_broker
 expect 0 memctl status; shows "^keeper: *$broker\$"
 expect 1 env -u OPENCL_LAYERS "$builddir/client/memctl/memctl" --json doctor opencl; json '.[0].check == "broker" and .[0].ok'
 expect 0 memctl --json status; json '.[0].keeper_pid == '"$broker"' and .[0].broker_pid != .[0].keeper_pid and (.[0].socket | endswith("memoryd.sock"))'
+# what it says is what there is
+doctor() { expect "$1" env -u OPENCL_LAYERS bash -c "ulimit -n $2 && '$builddir/client/memctl/memctl' --json doctor"; }
+doctor 1 1000; json 'any(.[]; .check == "programs\u0027 descriptors" and (.ok | not) and (.mend | startswith("ulimit")))'
+enabled=$(grep -c '\[never\]\|\[deny\]' /sys/kernel/mm/transparent_hugepage/shmem_enabled)
+json 'any(.[]; .check == "huge pages" and .ok == ('"$enabled"' == 0) and (.mend == null) == .ok and .ratio > 0)'
+json 'any(.[]; .check == "versions" and .ok)'
+json 'any(.[]; .check == "broker\u0027s descriptors" and .ok == ('"$(sed -n 's/^Max open files *\([0-9]*\).*/\1/p' "/proc/$broker/limits")"' >= 65536))'
+expect 1 bash -c "ulimit -n 1000 && '$builddir/client/memctl/memctl' doctor"; shows '^  ulimit -n'
 expect 0 memctl --json nodes; json 'length >= 1 and .[0].total > .[0].capacity and .[0].used == 0'
 expect 0 memctl --json pools; json 'map(.name) | index("node0-4k") != null'
 expect 0 memctl pools; shows "node0-4k"
@@ -167,7 +177,8 @@ expect 0 memctl --json leaks
 # a user need not have a name
 user=$(getent passwd "$(id -u)" | jq --raw-input --raw-output 'split(":")[0] | tojson')
 json 'length == 1 and (.[0] | .bytes == 3145728 and .charged_uid == '"$(id -u)"' and .user == '"${user:-null}"'
-      and .program == null and .pid > 0 and .inode > 0 and .detached_ms >= .created_ms)'
+      and .program == null and .pid > 0 and .inode > 0 and .detached_ms >= .created_ms
+      and .open_in == ['"$holder"'])'
 kill "$holder"
 for _ in $(seq 600); do memctl leaks | grep -q "no leaks" && break; sleep 0.05; done
 expect 0 memctl leaks; shows "no leaks"

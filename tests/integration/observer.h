@@ -29,7 +29,7 @@ int observer_group_teardown(void **state);
 uint64_t observer_requests(void);
 void observer_settle(void);
 /* The same when all that this context (NULL: the process-wide one) gave back has been served; its ping is ours. */
-uint64_t observer_settled_requests(struct memclient *ctx);
+uint64_t observer_settled_requests(struct memclient_context *ctx);
 /* Of that context. It may cost less one day, and not more. */
 #define observer_assert_costs(ctx, wanted, statement)                           \
     do {                                                                        \

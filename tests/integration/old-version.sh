@@ -12,6 +12,13 @@ old_version=e78b7bb
 tests=(test-client test-client-lost test-client-fork test-commit test-identity test-rights test-ending test-claims
     test-foreign test-fencing test-limits test-map-many test-mappings test-pages test-room test-sums test-death
     test-recover test-once test-repeat test-giving-back test-addresses)
+# What these do an old client cannot do with this broker: import or adopt, since it knows of no door (proto/PROTOCOL.md,
+# section 14), also for a handle after fork() or after another broker. The last one kills a broker where only its own
+# version opens descriptors.
+not_of_old_clients=" test-client test-client-fork test-client-lost test-ending test-foreign test-map-many test-once
+    test-rights test-sums test-repeat "
+# And these show a descriptor at a door, count requests to it, or configure who pays, with a broker that has neither.
+not_of_old_broker=" test-commit test-map-many test-once "
 
 skip() { echo "$*"; exit 77; }
 
@@ -45,17 +52,19 @@ fi
 failures=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 
-# both CLIENTS BROKER WHAT: the tests of one build, which find their broker by $MEMORYD
+# both CLIENTS BROKER WHAT BUT: the tests of one build, which find their broker by $MEMORYD
 both() {
-    local test
+    local test n=0
     for test in "${tests[@]}"; do
+        [[ $4 != *[[:space:]]$test[[:space:]]* ]] || continue
+        n=$((n + 1))
         (cd "$1" && builddir=$1 MEMORYD=$2/daemon/memoryd "tests/integration/$test") >"$dir/out" 2>&1 ||
             { fail "$3: $test: exit status $?"; cat "$dir/out"; }
     done
-    echo "$3: ${#tests[@]} tests"
+    echo "$3: $n tests"
 }
-both "$old" "$builddir" "old clients, this broker"
-MEMORYD_READY='serves at' both "$builddir" "$old" "these clients, old broker"
+both "$old" "$builddir" "old clients, this broker" "$not_of_old_clients"
+MEMORYD_READY='serves at' both "$builddir" "$old" "these clients, old broker" "$not_of_old_broker"
 
 # ---- an upgrade under living clients --------------------------------------------------------------------
 # what survive.sh wants of a service manager

@@ -28,7 +28,7 @@ static int go_on(void)
 
         if (memclient_alloc(NULL, SIZE, NULL, &buf))
             return failed("memclient_alloc");
-        if (memclient_map(buf, NULL, &at) || at != memclient_buffer_address(buf))
+        if (memclient_map(buf, NULL, &at) || at != memclient_buffer_home(buf))
             return failed("memclient_map");
         memset(at, i, SIZE);
     }
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
     puts("waits");
     fflush(stdout);
     sigwait(&set, &signal);
-    if (memclient_buffer_info(old, &info) != -ESTALE)
+    if (memclient_buffer_query(old, &info) != -ESTALE)
         return failed("the old buffer is not stale");
     if (go_on())
         return 1;

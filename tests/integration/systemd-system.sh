@@ -7,37 +7,10 @@
 # none of it whatever happens to the service (survive.sh).
 set -eu
 
-skip() { echo "$*"; exit 77; }
+. "${srcdir:?}/tests/support/container.sh"
+case $SANITIZERS in no) ;; *) skip "the sanitizers need more than the units allow" ;; esac
+container_enter "$@"
 
-if [ "${1-}" != inside ]; then
-    [ "$(id -u)" = 0 ] || skip "needs root, for a container"
-    [ -x /lib/systemd/systemd ] || skip "systemd is missing"
-    command -v systemd-nspawn >/dev/null || skip "systemd-nspawn is missing (Debian: systemd-container)"
-    case $SANITIZERS in no) ;; *) skip "the sanitizers need more than the units allow" ;; esac
-    unshare --mount --propagation private true 2>/dev/null || skip "no permission to make namespaces"
-    tmp=$(mktemp -d)
-    trap 'rm -rf "$tmp"' EXIT
-    export tmp
-    unshare --mount --propagation private bash "$0" inside
-    exit
-fi
-
-# ---- outside the container, in a mount namespace ----------------------------------------------------
-mount -t tmpfs -o mode=755 tmpfs "$tmp"
-mkdir -p "$tmp"/{upper,work,root,io}
-mount -t overlay -o "lowerdir=/,upperdir=$tmp/upper,workdir=$tmp/work" overlay "$tmp/root" 2>"$tmp/err" ||
-    skip "no overlay over / here: $(tail -n 1 "$tmp/err")"
-root=$tmp/root
-units=$root/etc/systemd/system
-# nothing of the machine's own is started in there
-rm -f "$root/.dockerenv" "$root/etc/fstab" "$root/usr/sbin/policy-rc.d"
-: >"$root/etc/machine-id"
-mkdir -p "$units"
-rm -rf "$units"/*.wants
-for unit in systemd-timesyncd systemd-logind systemd-networkd systemd-resolved systemd-udevd systemd-udev-trigger \
-    console-getty getty@ container-getty@ systemd-update-utmp systemd-sysctl systemd-modules-load; do
-    ln -sf /dev/null "$units/$unit.service"
-done
 unset MAKEFLAGS MFLAGS MAKELEVEL
 prefix=$(sed -n 's|^ExecStart=\(.*\)/sbin/memoryd$|\1|p' "$builddir/systemd/memoryd.service")
 [ -n "$prefix" ] || skip "the broker is not below PREFIX/sbin"
@@ -170,38 +143,5 @@ systemctl stop memoryd.service memoryd.socket || fail stop
 [ $failures = 0 ] || journalctl -u memoryd.service --no-pager -o cat | tail -n 40
 exit $failures
 INSIDE
-cat >"$units/memoryd-test.service" <<'UNIT'
-[Unit]
-After=basic.target
-DefaultDependencies=no
-SuccessAction=exit-force
-FailureAction=exit-force
-[Service]
-Type=oneshot
-Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-ExecStart=sh -c "bash /io/command </dev/null >/io/out 2>&1; echo $$? >/io/status"
-UNIT
-printf '[Unit]\nRequires=basic.target memoryd-test.service\nAfter=basic.target memoryd-test.service\nAllowIsolate=yes\n' \
-    >"$units/memoryd-test.target"
-
-mount -t tmpfs tmpfs /run
-mount -t cgroup2 cgroup2 /sys/fs/cgroup || skip "no cgroup v2 here"
-group=/sys/fs/cgroup/memoryd-test.$$.$RANDOM
-mkdir "$group"
-echo $$ >"$group/cgroup.procs"
-inaccessible=/run/systemd/inaccessible
-mkdir -p $inaccessible
-mkdir -m 000 $inaccessible/dir
-install -m 000 /dev/null $inaccessible/reg
-mkfifo -m 000 $inaccessible/fifo
-timeout -k 5 100 systemd-nspawn --register=no --keep-unit --quiet -D "$root" --machine="memorydtest$$" \
-    --bind="$tmp/io:/io" --private-network --console=pipe \
-    /lib/systemd/systemd --unit=memoryd-test.target --log-target=journal --show-status=no \
-    </dev/null >"$tmp/io/console" 2>&1 || :
-echo $$ >/sys/fs/cgroup/cgroup.procs
-find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || :
-
-[ -s "$tmp/io/status" ] || [ -s "$tmp/io/out" ] || { tail -n 30 "$tmp/io/console"; skip "the container did not boot"; }
-cat "$tmp/io/out"
-[ "$(cat "$tmp/io/status" 2>/dev/null)" = 0 ] || exit 1
+container_run 100
 echo "the system units activate, serve other accounts, lose nothing, and stop"

@@ -17,7 +17,7 @@ struct node {
 
 static void follow_pointers(int channel, void *context)
 {
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct memclient_token token;
     struct memclient_buffer *buf;
     const struct node *node;
@@ -27,13 +27,13 @@ static void follow_pointers(int channel, void *context)
     CHECK(take_bytes(channel, &token, sizeof(token)));
     CHECK_DONE(memclient_open_token(ctx, &token, 0, &buf));
     CHECK_DONE(memclient_map(buf, NULL, &p));
-    CHECK(p == memclient_buffer_address(buf));
+    CHECK(p == memclient_buffer_home(buf));
     for (node = p; node != NULL; node = node->next)
         sum += node->value;
     CHECK(pass_bytes(channel, &sum, sizeof(sum)));
     hear(channel);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void I9_pointers_hold_in_every_process(void **state)
@@ -43,7 +43,7 @@ static void I9_pointers_hold_in_every_process(void **state)
     struct child readers[READERS];
     struct memclient_token token;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct node *nodes;
     uint64_t sum;
     size_t n = SIZE / sizeof(struct node);
@@ -65,7 +65,7 @@ static void I9_pointers_hold_in_every_process(void **state)
         child_finish(&readers[i]);
     }
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -89,7 +89,7 @@ struct reserver {
 static void reserve_many(int channel, void *context)
 {
     const struct reserver *reserver = context;
-    struct memclient *ctx = broker_connect_in_child(reserver->socket);
+    struct memclient_context *ctx = broker_connect_in_child(reserver->socket);
     struct memclient_reservation **all = calloc(EACH, sizeof(*all));
     uint64_t random = 88172645463325252U + reserver->first;
 
@@ -107,7 +107,7 @@ static void reserve_many(int channel, void *context)
             random ^= random << 17;
             size = (1 + random % 64) * page_size();
             alignment = page_size() << (random >> 32) % 6;
-            CHECK_DONE(memclient_reserve(ctx, size, alignment, 0, &all[i]));
+            CHECK_DONE(memclient_reserve(ctx, size, RESERVE_WITH(.alignment = alignment), &all[i]));
             CHECK((uintptr_t)memclient_reservation_address(all[i]) % alignment == 0);
             CHECK(memclient_reservation_size(all[i]) == size);
         }
@@ -119,7 +119,7 @@ static void reserve_many(int channel, void *context)
     tell(channel);
     hear(channel);
     free(all);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static int by_start(const void *a, const void *b)
@@ -133,11 +133,11 @@ static void I9_reservations_of_many_processes_do_not_overlap(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     size_t size = PROCESSES * EACH * sizeof(struct extent);
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context_info connection = MEMCLIENT_CONTEXT_INFO_INIT;
     struct reserver reservers[PROCESSES];
     struct child children[PROCESSES];
     struct extent *extents;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     extents = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_mapped((void *)extents);
@@ -148,7 +148,7 @@ static void I9_reservations_of_many_processes_do_not_overlap(void **state)
     for (size_t i = 0; i < PROCESSES; i++)
         child_hear(&children[i]);
     ctx = broker_connect(broker);
-    assert_done(memclient_connection(ctx, &connection));
+    assert_done(memclient_context_query(ctx, &connection));
     assert_int_equal(broker_status(ctx).reservations, PROCESSES * EACH);
     qsort(extents, PROCESSES * EACH, sizeof(*extents), by_start);
     assert_true(extents[0].start >= connection.arena_base);
@@ -161,7 +161,7 @@ static void I9_reservations_of_many_processes_do_not_overlap(void **state)
         child_finish(&children[i]);
     }
     assert_ok(munmap(extents, size));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -170,7 +170,7 @@ static void I9_reservations_of_many_processes_do_not_overlap(void **state)
 static void I9_what_is_there_already_is_told(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_alloc_options wish = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_reservation *res, *none;
@@ -178,7 +178,7 @@ static void I9_what_is_there_already_is_told(void **state)
     void *p, *home, *there;
 
     assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
-    home = memclient_buffer_address(buf);
+    home = memclient_buffer_home(buf);
     there = mmap(home, page_size(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     assert_mapped(there);
     assert_refused(memclient_map(buf, NULL, &p), EADDRINUSE);
@@ -196,18 +196,19 @@ static void I9_what_is_there_already_is_told(void **state)
     /* on the host: neither a home nor a reservation may be given twice */
     wish.address = (uintptr_t)home;
     assert_refused(memclient_alloc(other, SIZE, &wish, &second), EADDRINUSE);
-    assert_refused(memclient_reserve(other, SIZE, 0, (uintptr_t)home, &none), EADDRINUSE);
-    assert_done(memclient_reserve(ctx, SIZE, 0, 0, &res));
-    assert_refused(memclient_reserve(other, page_size(), 0, (uintptr_t)memclient_reservation_address(res), &none),
+    assert_refused(memclient_reserve(other, SIZE, RESERVE_WITH(.address = (uintptr_t)home), &none), EADDRINUSE);
+    assert_done(memclient_reserve(ctx, SIZE, NULL, &res));
+    assert_refused(memclient_reserve(other, page_size(),
+                                     RESERVE_WITH(.address = (uintptr_t)memclient_reservation_address(res)), &none),
                    EADDRINUSE);
-    assert_refused(memclient_reserve(ctx, 256 * GIB, 0, 0, &none), EADDRNOTAVAIL);
-    assert_refused(memclient_reserve(ctx, 0, 0, 0, &none), EINVAL);
-    assert_refused(memclient_reserve(ctx, page_size() + 1, 0, 0, &none), EINVAL);
+    assert_refused(memclient_reserve(ctx, 256 * GIB, NULL, &none), EADDRNOTAVAIL);
+    assert_refused(memclient_reserve(ctx, 0, NULL, &none), EINVAL);
+    assert_refused(memclient_reserve(ctx, page_size() + 1, NULL, &none), EINVAL);
     assert_done(memclient_reservation_release(res));
     memclient_buffer_unref(buf);
     assert_done(memclient_unmap(ctx, p, 0));
-    memclient_close(ctx);
-    memclient_close(other);
+    memclient_context_close(ctx);
+    memclient_context_close(other);
     broker_finish(broker);
 }
 
@@ -221,29 +222,29 @@ static void I9_a_home_in_a_reservation_is_everybodys(void **state)
     struct memclient_token token;
     struct memclient_buffer *buf;
     struct child reader;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct node *nodes;
     uint64_t sum;
     void *p;
 
     child_start(&reader, follow_pointers, broker->socket);
     ctx = broker_connect(broker);
-    homeless.flags = MEMCLIENT_NO_ADDRESS;
+    homeless.flags = MEMCLIENT_ALLOC_NO_HOME;
     assert_done(memclient_alloc(ctx, SIZE, &homeless, &buf));
-    assert_null(memclient_buffer_address(buf));
+    assert_null(memclient_buffer_home(buf));
     assert_refused(memclient_map(buf, NULL, &p), EADDRNOTAVAIL);
-    assert_done(memclient_reserve(ctx, 4 * SIZE, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, 4 * SIZE, NULL, &res));
     options.address = (char *)memclient_reservation_address(res) + SIZE;
     options.flags = MEMCLIENT_MAP_NOT_HOME;
     assert_done(memclient_map(buf, &options, &p));
-    assert_null(memclient_buffer_address(buf));
+    assert_null(memclient_buffer_home(buf));
     assert_done(memclient_unmap(ctx, p, 0));
     options.flags = MEMCLIENT_MAP_ANYWHERE;
     assert_refused(memclient_map(buf, &options, &p), EINVAL);
     options.flags = 0;
     assert_done(memclient_map(buf, &options, &p));
     assert_ptr_equal(p, options.address);
-    assert_ptr_equal(memclient_buffer_address(buf), p);
+    assert_ptr_equal(memclient_buffer_home(buf), p);
     assert_int_equal(memclient_reservation_release(res), -EBUSY);
     nodes = p;
     nodes[0] = (struct node){&nodes[100], 40};
@@ -254,11 +255,11 @@ static void I9_a_home_in_a_reservation_is_everybodys(void **state)
     assert_true(pass_bytes(reader.channel, &token, sizeof(token)));
     assert_true(take_bytes(reader.channel, &sum, sizeof(sum)));
     assert_int_equal(sum, 42);
-    assert_refused(memclient_reserve(ctx, SIZE, 0, (uintptr_t)p, &none), EADDRINUSE);
+    assert_refused(memclient_reserve(ctx, SIZE, RESERVE_WITH(.address = (uintptr_t)p), &none), EADDRINUSE);
     child_tell(&reader);
     child_finish(&reader);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -33,14 +33,14 @@ static void lose_everything(const char *path)
     assert_ok(symlink(broker.socket, path));
 }
 
-static struct memclient *open_at(const char *path)
+static struct memclient_context *open_at(const char *path)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx = NULL;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx = NULL;
 
     options.socket = path;
     options.deadline_ms = PATIENCE_MS;
-    return memclient_open(&options, &ctx) ? NULL : ctx;
+    return memclient_context_open(&options, &ctx) ? NULL : ctx;
 }
 
 static void path_for(char path[static 300])
@@ -58,13 +58,13 @@ static void begin(char path[static 300])
 
 static void finish(const char *path)
 {
-    struct memclient *ctx = open_at(path);
+    struct memclient_context *ctx = open_at(path);
 
     assert_non_null(ctx);
     broker_check(&broker);
     /* what was told went with the sessions that told it */
     assert_true(WAIT_UNTIL(broker_status(ctx).reservations == 0));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_stop(&broker);
     assert_ok(unlink(path));
 }
@@ -74,7 +74,7 @@ static void finish(const char *path)
 /* Maps what it is given, at its home, and says so; until the channel is closed. The first stays mapped. */
 static void map_what_comes(int channel, void *path)
 {
-    struct memclient *ctx = open_at(path);
+    struct memclient_context *ctx = open_at(path);
     struct memclient_buffer *first = NULL;
     struct memclient_token token;
     void *p = NULL, *q;
@@ -85,7 +85,7 @@ static void map_what_comes(int channel, void *path)
 
         CHECK_DONE(memclient_open_token(ctx, &token, 0, &buf));
         CHECK_DONE(memclient_map(buf, NULL, &q));
-        CHECK(q == memclient_buffer_address(buf));
+        CHECK(q == memclient_buffer_home(buf));
         if (!first) {
             first = buf;
             p = q;
@@ -97,7 +97,7 @@ static void map_what_comes(int channel, void *path)
         tell(channel);
     }
     memclient_buffer_unref(first);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void hand_over(struct child *child, struct memclient_buffer *buf)
@@ -109,7 +109,7 @@ static void hand_over(struct child *child, struct memclient_buffer *buf)
     child_hear(child);
 }
 
-static void hand_over_new_ones(struct child *child, struct memclient *ctx, unsigned n)
+static void hand_over_new_ones(struct child *child, struct memclient_context *ctx, unsigned n)
 {
     struct memclient_buffer *bufs[16];
     void *p;
@@ -117,7 +117,7 @@ static void hand_over_new_ones(struct child *child, struct memclient *ctx, unsig
     for (unsigned i = 0; i < n; i++) {
         assert_done(memclient_alloc(ctx, SIZE, NULL, &bufs[i]));
         assert_done(memclient_map(bufs[i], NULL, &p));
-        assert_ptr_equal(p, memclient_buffer_address(bufs[i]));
+        assert_ptr_equal(p, memclient_buffer_home(bufs[i]));
         hand_over(child, bufs[i]);
     }
     for (unsigned i = 0; i < n; i++)
@@ -128,7 +128,7 @@ static void what_is_given_out_can_be_mapped_by_all_who_lost_a_broker_I9(void **s
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct memclient_buffer *shared;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct child child;
     char path[300];
     void *p;
@@ -142,19 +142,19 @@ static void what_is_given_out_can_be_mapped_by_all_who_lost_a_broker_I9(void **s
     hand_over(&child, shared);
 
     lose_everything(path);
-    assert_refused(memclient_buffer_info(shared, &info), ESTALE);
+    assert_refused(memclient_buffer_query(shared, &info), ESTALE);
     hand_over_new_ones(&child, ctx, 4);
     assert_true(pattern_holds(p, SIZE, 1));
     /* both told the same range; the one that told it first goes */
     memclient_buffer_unref(shared);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     ctx = open_at(path);
     assert_true(WAIT_UNTIL(broker_status(ctx).sessions == 2));
     hand_over_new_ones(&child, ctx, 8);
     /* and the next broker of the same keeper knows */
     broker_kill_child(&broker);
     hand_over_new_ones(&child, ctx, 16);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     close(child.channel);
     child.channel = -1;
     assert_int_equal(child_wait(&child), 0);
@@ -168,7 +168,7 @@ static void what_was_lost_can_be_made_again_where_it_was_I9(void **state)
     struct memclient_alloc_options again = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *bufs[3], *buf;
     struct memclient_reservation *res;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     char path[300];
     void *p[3], *q, *at;
 
@@ -179,7 +179,7 @@ static void what_was_lost_can_be_made_again_where_it_was_I9(void **state)
         assert_done(memclient_map(bufs[i], NULL, &p[i]));
         pattern_write(p[i], SIZE, i);
     }
-    assert_done(memclient_reserve(ctx, SIZE, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, SIZE, NULL, &res));
     at = memclient_reservation_address(res);
     lose_everything(path);
     /* the one in the middle; what is beside it stays kept out */
@@ -190,7 +190,7 @@ static void what_was_lost_can_be_made_again_where_it_was_I9(void **state)
     assert_ptr_equal(q, p[1]);
     memclient_buffer_unref(buf);
     assert_done(memclient_reservation_release(res));
-    assert_done(memclient_reserve(ctx, SIZE, 0, (uintptr_t)at, &res));
+    assert_done(memclient_reserve(ctx, SIZE, RESERVE_WITH(.address = (uintptr_t)at), &res));
     for (unsigned i = 0; i < 8; i++) {
         assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
         assert_done(memclient_map(buf, NULL, &q));
@@ -200,7 +200,7 @@ static void what_was_lost_can_be_made_again_where_it_was_I9(void **state)
     for (unsigned i = 0; i < 3; i++)
         memclient_buffer_unref(bufs[i]);
     assert_done(memclient_reservation_release(res));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     finish(path);
 }
 
@@ -220,7 +220,7 @@ struct hand {
 static void play(int channel, void *path)
 {
     struct hand *hands = calloc(HANDS, sizeof(*hands));
-    struct memclient *ctx = open_at(path);
+    struct memclient_context *ctx = open_at(path);
     uint64_t random = UINT64_C(88172645463325252) + (uint64_t)getpid();
 
     CHECK(hands && ctx);
@@ -249,7 +249,7 @@ static void play(int channel, void *path)
         hear(channel);
     }
     free(hands);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void again_and_again_I9(void **state)

@@ -180,49 +180,6 @@ static void I7_no_descriptor_left_to_accept(void **state)
     broker_stop(&broker);
 }
 
-/* One request with descriptors, on a connection that the broker may not be able to serve yet. */
-static bool is_taken(int fd, uint16_t method, uint64_t sequence, const int *fds, unsigned n)
-{
-    static struct raw_reply reply;
-    struct frame_header header = {.method = method, .sequence = sequence, .fd_count = (uint16_t)n};
-    uint8_t packet[MEMORYD_HEADER_SIZE];
-
-    frame_encode(packet, FRAME_FROM_CLIENT, &header);
-    if (fd_send(fd, packet, sizeof(packet), fds, n, MSG_NOSIGNAL) != (ssize_t)sizeof(packet))
-        return false;
-    raw_receive(fd, &reply);
-    return reply.size > 0 && reply.status == STATUS_OK;
-}
-
-static bool takes_descriptors(const int *fds, unsigned n)
-{
-    FD_AUTO int fd = raw_connect(&broker);
-
-    return is_taken(fd, METHOD_HELLO, 1, NULL, 0) && is_taken(fd, METHOD_IMPORT, 2, fds, n);
-}
-
-static void I7_no_descriptor_left_to_receive(void **state)
-{
-    FD_AUTO int good = -1;
-    FD_AUTO int bad = -1;
-    int fds[60];
-
-    broker_start(&broker, NULL, 64);
-    good = raw_client(&broker);
-    bad = raw_client(&broker);
-    for (int i = 0; i < 60; i++)
-        fds[i] = STDOUT_FILENO;
-    (void)raw_send(bad, METHOD_IMPORT, NULL, 0, fds, 60);
-    assert_true(raw_has_ended(bad));
-    assert_true(raw_is_served(good));
-    assert_true(broker_said(&broker, "could not be received"));
-    /* fewer of them fit, as soon as what came of the others is closed */
-    assert_true(WAIT_UNTIL(takes_descriptors(fds, 10)));
-    close(good);
-    good = -1;
-    broker_stop(&broker);
-}
-
 static void I7_limits_of_sessions_are_told_by_hello(void **state)
 {
     FD_AUTO int a = -1;
@@ -294,7 +251,6 @@ int main(void)
         cmocka_unit_test(I7_clients_that_say_nothing),
         cmocka_unit_test(I7_a_flood_does_not_stop_others),
         cmocka_unit_test(I7_no_descriptor_left_to_accept),
-        cmocka_unit_test(I7_no_descriptor_left_to_receive),
         cmocka_unit_test(I7_limits_of_sessions_are_told_by_hello),
         cmocka_unit_test(signals_do_not_kill_it),
         cmocka_unit_test(a_bad_reload_changes_nothing),

@@ -10,7 +10,7 @@
 
 #define SIZE MIB
 
-static struct memclient_buffer *named_buffer(struct memclient *ctx)
+static struct memclient_buffer *named_buffer(struct memclient_context *ctx)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf;
@@ -20,14 +20,14 @@ static struct memclient_buffer *named_buffer(struct memclient *ctx)
     return buf;
 }
 
-static int claim(struct memclient *ctx, unsigned kind, struct memclient_buffer **buf)
+static int claim(struct memclient_context *ctx, unsigned kind, struct memclient_buffer **buf)
 {
     return memclient_claim_name(ctx, "db", 0, kind, buf);
 }
 
 static void claim_and_write(int channel, void *context)
 {
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct memclient_buffer *buf;
     void *p;
 
@@ -42,7 +42,7 @@ static void claim_and_write(int channel, void *context)
 static void an_exclusive_claim_ends_with_its_process(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf = named_buffer(ctx), *mine;
     struct child child;
     char who[32];
@@ -61,17 +61,17 @@ static void an_exclusive_claim_ends_with_its_process(void **state)
     assert_done(memclient_unmap(ctx, p, SIZE));
     memclient_buffer_unref(mine);
     memclient_buffer_unref(buf);
-    assert_done(memclient_name_unbind(ctx, "db"));
-    memclient_close(ctx);
+    assert_done(memclient_unbind_name(ctx, "db"));
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
-static unsigned claim_of(struct memclient_buffer *buf, struct memclient *ctx)
+static unsigned claim_of(struct memclient_buffer *buf, struct memclient_context *ctx)
 {
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context_info connection = MEMCLIENT_CONTEXT_INFO_INIT;
     struct memclient_buffer_info info = broker_info(buf);
 
-    assert_done(memclient_connection(ctx, &connection));
+    assert_done(memclient_context_query(ctx, &connection));
     for (uint32_t i = 0; i < info.n_holders; i++)
         if (info.holders[i] == connection.session)
             return info.holder_claims[i];
@@ -82,7 +82,8 @@ static unsigned claim_of(struct memclient_buffer *buf, struct memclient *ctx)
 static void many_share_it_and_one_may_have_it_alone(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *one = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *one = broker_connect(broker),
+                             *other = broker_connect(broker);
     struct memclient_buffer *buf = named_buffer(ctx), *first, *second, *again;
 
     assert_done(claim(one, MEMCLIENT_CLAIM_SHARED, &first));
@@ -102,16 +103,16 @@ static void many_share_it_and_one_may_have_it_alone(void **state)
     memclient_buffer_unref(second);
     assert_int_equal(claim_of(buf, ctx), MEMCLIENT_CLAIM_NONE);
     /* closing is as good as letting go, at once */
-    memclient_close(one);
+    memclient_context_close(one);
     memclient_buffer_unref(first);
     assert_done(claim(other, MEMCLIENT_CLAIM_EXCLUSIVE, &second));
     memclient_buffer_unref(second);
     /* nothing of this destroyed anything */
-    assert_int_equal(broker_info(buf).state, MEMCLIENT_STATE_LIVE);
+    assert_int_equal(broker_info(buf).state, MEMCLIENT_BUFFER_STATE_LIVE);
     memclient_buffer_unref(buf);
-    assert_done(memclient_name_unbind(ctx, "db"));
-    memclient_close(other);
-    memclient_close(ctx);
+    assert_done(memclient_unbind_name(ctx, "db"));
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -119,7 +120,7 @@ static void many_share_it_and_one_may_have_it_alone(void **state)
 static void a_claim_outlives_the_broker(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_buffer *buf = named_buffer(ctx), *mine, *theirs;
 
     assert_done(claim(ctx, MEMCLIENT_CLAIM_EXCLUSIVE, &mine));
@@ -134,9 +135,9 @@ static void a_claim_outlives_the_broker(void **state)
     assert_done(claim(ctx, MEMCLIENT_CLAIM_SHARED, &mine));
     memclient_buffer_unref(theirs);
     memclient_buffer_unref(mine);
-    assert_done(memclient_name_unbind(ctx, "db"));
-    memclient_close(other);
-    memclient_close(ctx);
+    assert_done(memclient_unbind_name(ctx, "db"));
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

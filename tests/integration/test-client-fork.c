@@ -11,11 +11,11 @@
 
 #define SIZE 65536
 
-static uint64_t session_of(struct memclient *c)
+static uint64_t session_of(struct memclient_context *c)
 {
-    struct memclient_connection_info info = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context_info info = MEMCLIENT_CONTEXT_INFO_INIT;
 
-    return memclient_connection(c, &info) ? 0 : info.session;
+    return memclient_context_query(c, &info) ? 0 : info.session;
 }
 
 struct shared {
@@ -37,17 +37,17 @@ static void use_in_child(int channel, void *data)
     CHECK(s->p[0] == 'p');
     s->p[1] = 'c';
     /* a session of its own */
-    CHECK_DONE(memclient_ping(ctx));
+    CHECK_DONE(memclient_broker_ping(ctx));
     CHECK(session_of(ctx) && session_of(ctx) != s->session);
     /* the parent's handle, claimed anew by its descriptor */
-    CHECK_DONE(memclient_buffer_info(s->buf, &info));
+    CHECK_DONE(memclient_buffer_query(s->buf, &info));
     CHECK(info.holds == 2);
     CHECK_DONE(memclient_share(s->buf, NULL, &token));
     CHECK_DONE(memclient_alloc(ctx, SIZE, NULL, &own));
     CHECK_DONE(memclient_map(own, NULL, &q));
     CHECK_DONE(memclient_unmap(ctx, s->p, 0));
     memclient_buffer_unref(s->buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void a_child_goes_on_with_a_session_of_its_own(void **state)
@@ -64,7 +64,7 @@ static void a_child_goes_on_with_a_session_of_its_own(void **state)
     /* what the child closed was not ours */
     assert_int_equal(s.p[1], 'c');
     assert_int_equal(session_of(ctx), s.session);
-    assert_done(memclient_buffer_info(s.buf, &info));
+    assert_done(memclient_buffer_query(s.buf, &info));
     assert_done(memclient_unmap(ctx, s.p, 0));
     memclient_buffer_unref(s.buf);
 }
@@ -73,7 +73,7 @@ static void close_in_child(int channel, void *data)
 {
     (void)channel;
     (void)data;
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void a_child_that_closes_at_once_harms_nobody(void **state)
@@ -96,7 +96,7 @@ static void use_stale(int channel, void *data)
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
 
     (void)channel;
-    CHECK(memclient_buffer_info(s->buf, &info) == -ESTALE);
+    CHECK(memclient_buffer_query(s->buf, &info) == -ESTALE);
     CHECK(*memclient_error());
     memclient_buffer_unref(s->buf);
 }
@@ -131,7 +131,7 @@ static void use_copy(int channel, void *data)
     s->p[0] = s->p[8192] = 'c';
     /* a page that another mapping shows too is shared */
     s->p[4096] = 's';
-    CHECK_DONE(memclient_query_address(s->p, &info));
+    CHECK_DONE(memclient_address_query(s->p, &info));
     CHECK(!info.buffer && !info.buffer_id);
     /* it is not the buffer: that is elsewhere */
     CHECK(memclient_map(s->buf, NULL, &at) == -EADDRINUSE);
@@ -157,7 +157,7 @@ static void a_child_gets_a_copy_where_that_was_asked_for(void **state)
         void *p = NULL, *page = NULL;
 
         options = (struct memclient_map_options)MEMCLIENT_MAP_OPTIONS_INIT;
-        options.flags = MEMCLIENT_MAP_OWN_IN_CHILD;
+        options.flags = MEMCLIENT_MAP_COPY_ON_FORK;
         assert_done(memclient_map(s.buf, &options, &p));
         s.p = p;
         options = (struct memclient_map_options)MEMCLIENT_MAP_OPTIONS_INIT;
@@ -186,9 +186,9 @@ static void look_up_uncopied(int channel, void *data)
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
     (void)channel;
-    CHECK(memclient_query_address(s->p, &info) == 0);
-    CHECK(memclient_query_address(s->p + 4096, &info) == -EFAULT);
-    CHECK(memclient_query_address(s->p + 8192, &info) == 0);
+    CHECK(memclient_address_query(s->p, &info) == 0);
+    CHECK(memclient_address_query(s->p + 4096, &info) == -EFAULT);
+    CHECK(memclient_address_query(s->p + 8192, &info) == 0);
     CHECK_DONE(memclient_unmap(ctx, s->p, 4096));
 }
 
@@ -199,8 +199,8 @@ static void what_is_not_to_be_copied_is_not_in_the_child(void **state)
 
     assert_done(memclient_map(s.buf, NULL, &p));
     s.p = p;
-    assert_refused(memclient_fork_dont_copy(ctx, s.p, SIZE * 2), EFAULT);
-    assert_done(memclient_fork_dont_copy(ctx, s.p + 4096, 4096));
+    assert_refused(memclient_dont_fork(ctx, s.p, SIZE * 2), EFAULT);
+    assert_done(memclient_dont_fork(ctx, s.p + 4096, 4096));
     s.p[4096] = 1;
     assert_int_equal(child_signal(touch, s.p), 0);
     assert_int_equal(child_signal(touch, s.p + 4096), SIGSEGV);

@@ -15,50 +15,50 @@
 
 #define SIZE 65536
 
-static int open_at(const char *path, struct memclient **ctx)
+static int open_at(const char *path, struct memclient_context **ctx)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
 
     options.socket = path;
     options.deadline_ms = 10000; /* one call waits for its end */
-    return memclient_open(&options, ctx);
+    return memclient_context_open(&options, ctx);
 }
 
 static void each_reason_for_no_broker_has_its_errno(void **state)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx = NULL;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx = NULL;
     char path[300];
 
     assert_refused(open_at("/nonexistent/socket", &ctx), ENOENT);
     snprintf(path, sizeof(path), "%0200d", 0);
     assert_refused(open_at(path, &ctx), ENAMETOOLONG);
     options.autostart = 77;
-    assert_refused(memclient_open(&options, &ctx), EINVAL);
+    assert_refused(memclient_context_open(&options, &ctx), EINVAL);
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
     assert_ok(unsetenv("MEMORYD_SOCKET"));
     if (access("/run/memoryd/memoryd.sock", F_OK))
-        assert_refused(memclient_open(&options, &ctx), ENOENT);
+        assert_refused(memclient_context_open(&options, &ctx), ENOENT);
     assert_ok(setenv("MEMORYD_SOCKET", "/nonexistent/socket", 1));
-    assert_refused(memclient_open(NULL, &ctx), ENOENT);
+    assert_refused(memclient_context_open(NULL, &ctx), ENOENT);
     assert_ok(unsetenv("MEMORYD_SOCKET"));
     assert_null(ctx);
 }
 
 /* The broker of now has not given out that range: what is mapped there has no home that others could find. */
-static void homes_are_not_in_what_was_reserved_before(struct memclient *ctx, struct memclient_reservation *res)
+static void homes_are_not_in_what_was_reserved_before(struct memclient_context *ctx, struct memclient_reservation *res)
 {
     struct memclient_alloc_options no_address = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_buffer *buf;
     void *at;
 
-    no_address.flags = MEMCLIENT_NO_ADDRESS;
+    no_address.flags = MEMCLIENT_ALLOC_NO_HOME;
     assert_done(memclient_alloc(ctx, SIZE, &no_address, &buf));
     options.address = memclient_reservation_address(res);
     assert_done(memclient_map(buf, &options, &at));
-    assert_null(memclient_buffer_address(buf));
-    assert_refused(memclient_make_home(buf), EADDRNOTAVAIL);
+    assert_null(memclient_buffer_home(buf));
+    assert_refused(memclient_buffer_make_home(buf), EADDRNOTAVAIL);
     assert_done(memclient_unmap(ctx, at, 0));
     memclient_buffer_unref(buf);
     assert_done(memclient_reservation_release(res));
@@ -70,7 +70,7 @@ static void a_broker_that_went_and_came_gets_a_new_session(void **state)
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct memclient_buffer *buf = NULL, *other = NULL;
     struct memclient_reservation *res;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     unsigned fds = fd_count();
     void *p = NULL, *q = NULL;
 
@@ -82,18 +82,18 @@ static void a_broker_that_went_and_came_gets_a_new_session(void **state)
     next = broker;
     broker_crash(&broker);
     /* it may come back, so a call waits for that as long as it may */
-    assert_refused(memclient_ping(ctx), ETIMEDOUT);
+    assert_refused(memclient_broker_ping(ctx), ETIMEDOUT);
     /* memory that is mapped is there whatever becomes of the broker */
     assert_int_equal(((char *)p)[SIZE - 1], 'x');
 
     broker_start(&broker, NULL, 0);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     /* the same again with a client that lives through it */
     ctx = broker_connect(&broker);
     buf = memclient_buffer_unref(buf);
     assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
     assert_done(memclient_map(buf, NULL, &p));
-    assert_done(memclient_reserve(ctx, SIZE, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, SIZE, NULL, &res));
     broker_crash(&broker);
     unlink(broker.config);
     unlink(broker.log);
@@ -107,8 +107,8 @@ static void a_broker_that_went_and_came_gets_a_new_session(void **state)
         broker_start(&next, NULL, 0);
         assert_ok(unlink(path));
         assert_ok(symlink(next.socket, path));
-        assert_done(memclient_ping(ctx));
-        assert_refused(memclient_buffer_info(buf, &info), ESTALE);
+        assert_done(memclient_broker_ping(ctx));
+        assert_refused(memclient_buffer_query(buf, &info), ESTALE);
         assert_done(memclient_alloc(ctx, SIZE, NULL, &other));
         assert_ptr_not_equal(other, buf);
         assert_done(memclient_unmap(ctx, p, 0));
@@ -116,7 +116,7 @@ static void a_broker_that_went_and_came_gets_a_new_session(void **state)
         homes_are_not_in_what_was_reserved_before(ctx, res);
         memclient_buffer_unref(buf);
         memclient_buffer_unref(other);
-        memclient_close(ctx);
+        memclient_context_close(ctx);
         assert_ok(unlink(path));
     }
     broker_stop(&next);
@@ -137,26 +137,26 @@ static void cut_connections(void)
 
 static void a_session_is_resumed_on_a_new_connection_I6(void **state)
 {
-    struct memclient_connection_info before = MEMCLIENT_CONNECTION_INFO_INIT, after = before;
+    struct memclient_context_info before = MEMCLIENT_CONTEXT_INFO_INIT, after = before;
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct memclient_reservation *res = NULL;
     struct memclient_buffer *buf = NULL;
     struct broker_process broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     void *p = NULL;
 
     broker_start(&broker, NULL, 0);
     ctx = broker_connect(&broker);
     assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
     assert_done(memclient_map(buf, NULL, &p));
-    assert_done(memclient_reserve(ctx, SIZE, 0, 0, &res));
-    assert_done(memclient_connection(ctx, &before));
+    assert_done(memclient_reserve(ctx, SIZE, NULL, &res));
+    assert_done(memclient_context_query(ctx, &before));
     for (unsigned i = 0; i < 3; i++) {
         cut_connections();
-        assert_done(memclient_buffer_info(buf, &info));
+        assert_done(memclient_buffer_query(buf, &info));
         assert_int_equal(info.holds, 1);
     }
-    assert_done(memclient_connection(ctx, &after));
+    assert_done(memclient_context_query(ctx, &after));
     assert_int_equal(after.session, before.session);
     *(char *)p = 1;
     assert_done(memclient_unmap(ctx, p, 0));
@@ -164,19 +164,19 @@ static void a_session_is_resumed_on_a_new_connection_I6(void **state)
     memclient_buffer_unref(buf);
     assert_true(WAIT_UNTIL(broker_buffers(ctx) == 0));
     broker_check(&broker);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_stop(&broker);
 }
 
 struct busy {
     pthread_t thread;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     unsigned rounds; /* atomic */
     bool enough;     /* atomic */
     int result;      /* atomic */
 };
 
-static int one_round(struct memclient *ctx)
+static int one_round(struct memclient_context *ctx)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct memclient_token token;
@@ -191,14 +191,14 @@ static int one_round(struct memclient *ctx)
     if (!r)
         r = memclient_map(buf, NULL, &p);
     if (!r)
-        r = memclient_buffer_info(buf, &info);
+        r = memclient_buffer_query(buf, &info);
     if (!r && info.holds != 1)
         r = -EBADE;
     if (!r)
         r = memclient_unmap(ctx, p, 0);
     memclient_buffer_unref(buf);
     if (!r)
-        r = memclient_reserve(ctx, SIZE, 0, 0, &res);
+        r = memclient_reserve(ctx, SIZE, NULL, &res);
     if (!r)
         r = memclient_reservation_release(res);
     return r;
@@ -240,7 +240,7 @@ static void calls_of_many_threads_outlive_connections_and_brokers_I6(void **stat
     struct memclient_reservation *res = NULL;
     struct broker_process broker;
     struct busy busy[4];
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     unsigned least = 0, most = 0, bar = 0, deaths = 0;
 
     broker_start(&broker, NULL, 0);
@@ -268,10 +268,10 @@ static void calls_of_many_threads_outlive_connections_and_brokers_I6(void **stat
     }
     assert_true(WAIT_UNTIL(broker_buffers(ctx) == 0));
     /* no reservation is left in the way */
-    assert_done(memclient_reserve(ctx, SIZE, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, SIZE, NULL, &res));
     assert_done(memclient_reservation_release(res));
     broker_check(&broker);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_stop(&broker);
 }
 
@@ -280,7 +280,7 @@ static void a_broker_that_dies_costs_a_call_nothing_but_time(void **state)
 {
     struct broker_process broker;
     struct memclient_buffer *buf = NULL;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     void *p = NULL;
 
     broker_start(&broker, NULL, 0);
@@ -290,12 +290,12 @@ static void a_broker_that_dies_costs_a_call_nothing_but_time(void **state)
     memset(p, 'x', SIZE);
     for (unsigned i = 0; i < 5; i++) {
         assert_ok(kill(broker_child(&broker), SIGKILL));
-        assert_done(memclient_ping(ctx));
+        assert_done(memclient_broker_ping(ctx));
     }
     assert_int_equal(((char *)p)[SIZE - 1], 'x');
     assert_done(memclient_unmap(ctx, p, 0));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_stop(&broker);
 }
 
@@ -303,32 +303,32 @@ static void a_broker_that_dies_costs_a_call_nothing_but_time(void **state)
 
 static void start_and_tell(int channel, void *data)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
-    struct memclient *ctx = NULL;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
+    struct memclient_context *ctx = NULL;
 
     (void)data;
     hear(channel);
-    CHECK_DONE(memclient_open(NULL, &ctx));
-    CHECK_DONE(memclient_status(ctx, &status));
+    CHECK_DONE(memclient_context_open(NULL, &ctx));
+    CHECK_DONE(memclient_broker_query(ctx, &status));
     CHECK(write(channel, &status.keeper_pid, sizeof(status.keeper_pid)) == sizeof(status.keeper_pid));
     hear(channel);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* If nothing is left of it, a client that would have started one does so again. The other's keeper. */
 static int32_t goes_on_with_another_private_broker(int32_t keeper)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
-    struct memclient *ctx = NULL;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
+    struct memclient_context *ctx = NULL;
 
-    assert_done(memclient_open(NULL, &ctx));
-    assert_done(memclient_status(ctx, &status));
+    assert_done(memclient_context_open(NULL, &ctx));
+    assert_done(memclient_broker_query(ctx, &status));
     assert_int_equal(status.keeper_pid, keeper);
     assert_ok(kill(status.keeper_pid, SIGKILL));
     assert_ok(kill(status.broker_pid, SIGKILL));
-    assert_done(memclient_status(ctx, &status));
+    assert_done(memclient_broker_query(ctx, &status));
     assert_int_not_equal(status.keeper_pid, keeper);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     return status.keeper_pid;
 }
 
@@ -337,8 +337,8 @@ static void many_starters_get_one_private_broker(void **state)
     enum { N = 4 };
     const char *builddir = getenv("builddir");
     const char *folder = getenv("TMPDIR");
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx = NULL;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx = NULL;
     struct child starters[N];
     char runtime[300], path[4200];
     int32_t pid = 0;
@@ -352,10 +352,10 @@ static void many_starters_get_one_private_broker(void **state)
     assert_ok(setenv("XDG_RUNTIME_DIR", runtime, 1));
     assert_ok(setenv("XDG_CONFIG_HOME", runtime, 1));
     assert_ok(setenv("MEMORYD_AUTOSTART", "0", 1));
-    assert_refused(memclient_open(NULL, &ctx), ENOENT);
+    assert_refused(memclient_context_open(NULL, &ctx), ENOENT);
     assert_ok(setenv("MEMORYD_AUTOSTART", "1", 1));
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
-    assert_refused(memclient_open(&options, &ctx), ENOENT);
+    assert_refused(memclient_context_open(&options, &ctx), ENOENT);
 
     for (unsigned i = 0; i < N; i++)
         child_start(&starters[i], start_and_tell, NULL);
@@ -391,7 +391,7 @@ static void a_started_broker_inherits_no_descriptors(void **state)
                                  "exit 1\n";
     static const char wanted[] = "/dev/null\n/dev/null\n/dev/null\n";
     const char *tmp = getenv("TMPDIR");
-    struct memclient *ctx = NULL;
+    struct memclient_context *ctx = NULL;
     char folder[300], path[4200], seen[100] = "";
     int ours = fcntl(STDIN_FILENO, F_DUPFD, 50); // NOLINT(android-cloexec-dup)
     FILE *file;
@@ -410,7 +410,7 @@ static void a_started_broker_inherits_no_descriptors(void **state)
     assert_ok(setenv("PATH", path, 1));
     assert_ok(setenv("XDG_RUNTIME_DIR", folder, 1));
     assert_ok(setenv("MEMORYD_AUTOSTART", "1", 1));
-    assert_refused(memclient_open(NULL, &ctx), ECONNREFUSED);
+    assert_refused(memclient_context_open(NULL, &ctx), ECONNREFUSED);
     snprintf(path, sizeof(path), "%s/seen", folder);
     file = fopen(path, "re");
     assert_non_null(file);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/integration/context.h"
+#include "tests/support/memory.h"
 
 #define SIZE (4 << 20)
 
@@ -43,11 +44,11 @@ static void a_buffer_is_what_was_asked_for(void **state)
     assert_int_equal(memclient_buffer_bytes(buf), SIZE + memclient_buffer_granule(buf));
     assert_int_equal(memclient_buffer_rights(buf), 15);
     p = map(buf);
-    assert_ptr_equal(p, memclient_buffer_address(buf));
+    assert_ptr_equal(p, memclient_buffer_home(buf));
     for (size_t i = 0; i <= SIZE; i += 4096)
         assert_int_equal(p[i], 0);
     p[SIZE] = 1;
-    assert_done(memclient_buffer_info(buf, &info));
+    assert_done(memclient_buffer_query(buf, &info));
     assert_int_equal(info.id, memclient_buffer_id(buf));
     assert_int_equal(info.length, SIZE + 1);
     assert_int_equal(info.uid, geteuid());
@@ -147,7 +148,7 @@ static void opening_again_counts_the_same_handle(void **state)
 static void a_descriptor_is_a_shareable_handle(void **state)
 {
     struct memclient_buffer *buf = make(SIZE, 0), *imported = NULL;
-    struct memclient *other = broker_connect(&broker);
+    struct memclient_context *other = broker_connect(&broker);
     int fd = -1, foreign = memfd_create("foreign", MFD_CLOEXEC);
     char *p = map(buf);
     char byte = 0;
@@ -172,7 +173,7 @@ static void a_descriptor_is_a_shareable_handle(void **state)
     fd_close(foreign);
     fd_close(fd);
     memclient_buffer_unref(imported);
-    memclient_close(other);
+    memclient_context_close(other);
     unmap(p);
     memclient_buffer_unref(buf);
 }
@@ -181,9 +182,9 @@ static void tokens_grant_what_they_say_and_fail_each_in_its_way(void **state)
 {
     struct memclient_share_options terms = MEMCLIENT_SHARE_OPTIONS_INIT;
     struct memclient_buffer *buf = make(SIZE, 0), *opened = NULL;
-    struct memclient *other = broker_connect(&broker);
+    struct memclient_context *other = broker_connect(&broker);
     struct memclient_token token, bad;
-    char text[MEMCLIENT_TOKEN_TEXT + 1];
+    char text[MEMCLIENT_TOKEN_TEXT_SIZE];
     void *p = NULL;
 
     terms.rights = MEMCLIENT_READ;
@@ -217,23 +218,23 @@ static void tokens_grant_what_they_say_and_fail_each_in_its_way(void **state)
     assert_refused(memclient_open_token(other, &token, 0, &opened), EKEYEXPIRED);
 
     assert_done(memclient_share(buf, NULL, &token));
-    assert_done(memclient_revoke(ctx, &token));
+    assert_done(memclient_revoke_token(ctx, &token));
     assert_refused(memclient_open_token(other, &token, 0, &opened), EKEYREVOKED);
     assert_done(memclient_share(buf, NULL, &token));
-    assert_done(memclient_revoke_all(buf));
+    assert_done(memclient_buffer_revoke_tokens(buf));
     assert_refused(memclient_open_token(other, &token, 0, &opened), EKEYREVOKED);
     assert_done(memclient_share(buf, NULL, &token));
     memclient_buffer_unref(buf);
-    assert_done(memclient_ping(ctx)); /* what was given back before has arrived */
+    assert_done(memclient_broker_ping(ctx)); /* what was given back before has arrived */
     assert_refused(memclient_open_token(other, &token, 0, &opened), ESTALE);
-    memclient_close(other);
+    memclient_context_close(other);
 }
 
 static void many_tokens_have_each_their_own_result(void **state)
 {
     enum { N = 150 };
     struct memclient_buffer *bufs[N], *opened[N];
-    struct memclient *other = broker_connect(&broker);
+    struct memclient_context *other = broker_connect(&broker);
     struct memclient_token tokens[N];
     int results[N];
 
@@ -243,14 +244,14 @@ static void many_tokens_have_each_their_own_result(void **state)
     for (unsigned i = 0; i < N; i++)
         assert_int_equal(results[i], 0);
     memset(tokens[70].bytes + 16, 0, 16);
-    assert_done(memclient_open_tokens(other, N, tokens, MEMCLIENT_READ, opened, results));
+    assert_done(memclient_open_token_many(other, N, tokens, MEMCLIENT_READ, opened, results));
     for (unsigned i = 0; i < N; i++) {
         assert_int_equal(results[i], i == 70 ? -EKEYREJECTED : 0);
         assert_int_equal(!opened[i], i == 70);
         memclient_buffer_unref(opened[i]);
         memclient_buffer_unref(bufs[i]);
     }
-    memclient_close(other);
+    memclient_context_close(other);
 }
 
 static void write_to(void *p)
@@ -266,7 +267,7 @@ static void write_body(int channel, void *p)
 
 static void publishing_makes_immutable_for_good(void **state)
 {
-    struct memclient_buffer *buf = make(SIZE, MEMCLIENT_PUBLISHABLE), *plain = make(1, 0);
+    struct memclient_buffer *buf = make(SIZE, MEMCLIENT_ALLOC_PUBLISHABLE), *plain = make(1, 0);
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     char *p = map(buf);
     void *q = NULL;
@@ -299,7 +300,7 @@ static void publishing_makes_immutable_for_good(void **state)
 
 static void a_refused_publication_puts_mappings_back(void **state)
 {
-    struct memclient_buffer *buf = make(SIZE, MEMCLIENT_PUBLISHABLE);
+    struct memclient_buffer *buf = make(SIZE, MEMCLIENT_ALLOC_PUBLISHABLE);
     char *p = map(buf);
     void *outside;
     int fd = -1;
@@ -351,16 +352,16 @@ static void names_keep_buffers(void **state)
     assert_done(memclient_open_name(ctx, "test/a", 0, &found));
     p = map(found);
     assert_int_equal(p[0], 'n');
-    assert_done(memclient_name_bind(found, "test/b", NULL));
-    assert_done(memclient_name_unbind(ctx, "test/a"));
-    assert_refused(memclient_name_unbind(ctx, "test/a"), ENOENT);
+    assert_done(memclient_bind_name(found, "test/b", NULL));
+    assert_done(memclient_unbind_name(ctx, "test/a"));
+    assert_refused(memclient_unbind_name(ctx, "test/a"), ENOENT);
     assert_refused(memclient_open_name(ctx, "test/a", 0, &buf), ENOENT);
     assert_refused(memclient_open_name(ctx, "a//b", 0, &buf), EINVAL);
     assert_refused(memclient_open_name(ctx, "", 0, &buf), EINVAL);
     assert_refused(memclient_open_name(ctx, "tab\there", 0, &buf), EINVAL);
     assert_done(memclient_open_id(ctx, memclient_buffer_id(found), 0, &buf));
     assert_ptr_equal(buf, found);
-    assert_done(memclient_name_unbind(ctx, "test/b"));
+    assert_done(memclient_unbind_name(ctx, "test/b"));
     unmap(p);
     memclient_buffer_unref(buf);
     memclient_buffer_unref(found);
@@ -370,7 +371,7 @@ static void a_taken_home_is_an_error_or_another_address_I9(void **state)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_buffer *buf = make(SIZE, 0);
-    void *home = memclient_buffer_address(buf), *p = NULL;
+    void *home = memclient_buffer_home(buf), *p = NULL;
 
     assert_ptr_equal(mmap(home, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), home);
     assert_refused(memclient_map(buf, NULL, &p), EADDRINUSE);
@@ -384,8 +385,8 @@ static void a_taken_home_is_an_error_or_another_address_I9(void **state)
     unmap(p);
     memclient_buffer_unref(buf);
 
-    buf = make(SIZE, MEMCLIENT_NO_ADDRESS);
-    assert_null(memclient_buffer_address(buf));
+    buf = make(SIZE, MEMCLIENT_ALLOC_NO_HOME);
+    assert_null(memclient_buffer_home(buf));
     assert_refused(memclient_map(buf, NULL, &p), EADDRNOTAVAIL);
     assert_done(memclient_map(buf, &options, &p));
     unmap(p);
@@ -396,19 +397,19 @@ static void a_reservation_is_filled_cut_and_emptied(void **state)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
-    struct memclient_buffer *buf = make(SIZE, MEMCLIENT_NO_ADDRESS);
+    struct memclient_buffer *buf = make(SIZE, MEMCLIENT_ALLOC_NO_HOME);
     struct memclient_reservation *res = NULL;
     char *base, *at;
     void *p = NULL, *q = NULL;
 
-    assert_done(memclient_reserve(ctx, 16 * SIZE, SIZE, 0, &res));
+    assert_done(memclient_reserve(ctx, 16 * SIZE, RESERVE_WITH(.alignment = SIZE), &res));
     base = memclient_reservation_address(res);
     assert_int_equal((uintptr_t)base % SIZE, 0);
     at = base + SIZE;
     options.address = at;
     assert_done(memclient_map(buf, &options, &p));
     assert_ptr_equal(p, at);
-    assert_ptr_equal(memclient_buffer_address(buf), at); /* the first placing makes the home */
+    assert_ptr_equal(memclient_buffer_home(buf), at); /* the first placing makes the home */
     options.flags = MEMCLIENT_MAP_ALONE;
     assert_refused(memclient_map(buf, &options, &q), EADDRINUSE);
     options.flags = 0;
@@ -422,14 +423,14 @@ static void a_reservation_is_filled_cut_and_emptied(void **state)
     options.address = base + 16 * SIZE - 4096;
     assert_refused(memclient_map(buf, &options, &q), EADDRNOTAVAIL);
 
-    assert_done(memclient_query_address(at + 5000, &info));
+    assert_done(memclient_address_query(at + 5000, &info));
     assert_int_equal(info.offset, 5000);
     assert_ptr_equal(info.buffer, buf);
     assert_ptr_equal(info.reservation, res);
-    assert_done(memclient_query_address(base, &info));
+    assert_done(memclient_address_query(base, &info));
     assert_null(info.buffer);
     assert_int_equal(info.length, 16 * SIZE);
-    assert_refused(memclient_query_address(&info, &info), EFAULT);
+    assert_refused(memclient_address_query(&info, &info), EFAULT);
 
     /* a hole in the middle */
     assert_done(memclient_unmap(ctx, at + 4096, 4096));
@@ -455,7 +456,7 @@ static void a_reservation_is_filled_cut_and_emptied(void **state)
     assert_done(memclient_unmap(ctx, at, SIZE));
     assert_done(memclient_unmap(ctx, base + 4 * SIZE, 0));
     assert_done(memclient_reservation_release(res));
-    assert_refused(memclient_query_address(base, &info), EFAULT);
+    assert_refused(memclient_address_query(base, &info), EFAULT);
     memclient_buffer_unref(buf);
 }
 
@@ -467,7 +468,7 @@ static void a_mapping_keeps_its_buffer(void **state)
 
     memclient_buffer_unref(buf);
     p[0] = 1;
-    assert_done(memclient_query_address(p, &info));
+    assert_done(memclient_address_query(p, &info));
     assert_int_equal(memclient_buffer_size(info.buffer), SIZE);
     assert_int_equal(broker_buffers(ctx), 1);
     assert_done(memclient_unmap(ctx, p, SIZE / 2));
@@ -477,7 +478,7 @@ static void a_mapping_keeps_its_buffer(void **state)
 
 static void closing_takes_everything_along(void **state)
 {
-    struct memclient *other = broker_connect(&broker);
+    struct memclient_context *other = broker_connect(&broker);
     struct memclient_reservation *res = NULL;
     struct memclient_buffer *buf = NULL, *more = NULL;
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
@@ -486,9 +487,9 @@ static void closing_takes_everything_along(void **state)
 
     assert_done(memclient_alloc(other, SIZE, NULL, &buf));
     assert_done(memclient_map(buf, NULL, &p));
-    assert_done(memclient_reserve(other, SIZE, 0, 0, &res));
-    memclient_close(other);
-    assert_refused(memclient_query_address(p, &info), EFAULT);
+    assert_done(memclient_reserve(other, SIZE, NULL, &res));
+    memclient_context_close(other);
+    assert_refused(memclient_address_query(p, &info), EFAULT);
     assert_int_equal(memclient_buffer_size(buf), SIZE);
     assert_refused(memclient_map(buf, NULL, &p), ESHUTDOWN);
     assert_refused(memclient_alloc(memclient_buffer_context(buf), 1, NULL, &more), ESHUTDOWN);
@@ -531,19 +532,19 @@ static void events_can_be_polled_for(void **state)
     struct memclient_buffer *buf = make(1, 0);
     int fd = -1;
 
-    assert_refused(memclient_next_event(ctx, &event), EAGAIN);
+    assert_refused(memclient_event_next(ctx, &event), EAGAIN);
     assert_done(memclient_event_fd(ctx, &fd));
-    assert_done(memclient_subscribe(ctx, MEMCLIENT_EVENT_NAME));
+    assert_done(memclient_event_subscribe(ctx, MEMCLIENT_EVENT_NAME));
     assert_true(stays_quiet(fd));
-    assert_done(memclient_name_bind(buf, "event/a", NULL));
+    assert_done(memclient_bind_name(buf, "event/a", NULL));
     assert_true(wait_readable(fd));
-    assert_true(WAIT_UNTIL(memclient_next_event(ctx, &event) == 0));
+    assert_true(WAIT_UNTIL(memclient_event_next(ctx, &event) == 0));
     assert_int_equal(event.kind, MEMCLIENT_EVENT_NAME);
     assert_string_equal(event.name, "event/a");
     assert_true(event.bound);
     assert_int_equal(event.buffer, memclient_buffer_id(buf));
-    assert_done(memclient_subscribe(ctx, 0));
-    assert_done(memclient_name_unbind(ctx, "event/a"));
+    assert_done(memclient_event_subscribe(ctx, 0));
+    assert_done(memclient_unbind_name(ctx, "event/a"));
     memclient_buffer_unref(buf);
 }
 

@@ -23,7 +23,7 @@ static void wait_for_twice_the_grace(void)
 }
 
 struct client {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *buf;
     void *p;
     uint64_t session;
@@ -31,27 +31,27 @@ struct client {
 
 static struct client client_with_a_buffer(const char *socket)
 {
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context_info connection = MEMCLIENT_CONTEXT_INFO_INIT;
     struct client client = {.ctx = broker_connect_in_child(socket)};
 
     CHECK_DONE(memclient_alloc(client.ctx, SIZE, NULL, &client.buf));
     CHECK_DONE(memclient_map(client.buf, NULL, &client.p));
     pattern_write(client.p, SIZE, 5);
-    CHECK_DONE(memclient_connection(client.ctx, &connection));
+    CHECK_DONE(memclient_context_query(client.ctx, &connection));
     client.session = connection.session;
     return client;
 }
 
 static void check_has_all(const struct client *client)
 {
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context_info connection = MEMCLIENT_CONTEXT_INFO_INIT;
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
 
     CHECK(pattern_holds(client->p, SIZE, 5));
-    CHECK_DONE(memclient_connection(client->ctx, &connection));
+    CHECK_DONE(memclient_context_query(client->ctx, &connection));
     CHECK(connection.session == client->session);
-    CHECK_DONE(memclient_buffer_info(client->buf, &info));
-    CHECK(info.state == MEMCLIENT_STATE_LIVE);
+    CHECK_DONE(memclient_buffer_query(client->buf, &info));
+    CHECK(info.state == MEMCLIENT_BUFFER_STATE_LIVE);
     CHECK(info.holds == 1);
 }
 
@@ -63,16 +63,16 @@ static void work_and_be_stopped(int channel, void *context)
 
     tell(channel);
     hear(channel);
-    CHECK_DONE(memclient_ping(client.ctx));
+    CHECK_DONE(memclient_broker_ping(client.ctx));
     check_has_all(&client);
     memclient_buffer_unref(client.buf);
-    memclient_close(client.ctx);
+    memclient_context_close(client.ctx);
 }
 
 static void I6_a_stopped_client_keeps_all(void **state)
 {
     struct broker_process *broker = broker_for_test(short_grace);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct child child;
 
     child_start(&child, work_and_be_stopped, broker->socket);
@@ -84,7 +84,7 @@ static void I6_a_stopped_client_keeps_all(void **state)
     assert_ok(kill(child.pid, SIGCONT));
     child_tell(&child);
     child_finish(&child);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -113,20 +113,20 @@ static void work_and_lose_the_connection(int channel, void *context)
     hear(channel);
     CHECK(pattern_holds(client.p, SIZE, 5));
     /* the first call may say that the connection was lost; then it is made anew */
-    if (memclient_ping(client.ctx) < 0)
-        CHECK_DONE(memclient_ping(client.ctx));
+    if (memclient_broker_ping(client.ctx) < 0)
+        CHECK_DONE(memclient_broker_ping(client.ctx));
     check_has_all(&client);
     CHECK_DONE(memclient_map(client.buf, &not_home, &again));
     CHECK(pattern_holds(again, SIZE, 5));
     memclient_buffer_unref(client.buf);
-    memclient_close(client.ctx);
+    memclient_context_close(client.ctx);
     CHECK(fd_count() == before + 100);
 }
 
 static void I6_losing_the_connection_ends_nothing(void **state)
 {
     struct broker_process *broker = broker_for_test(short_grace);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct child child;
 
     child_start(&child, work_and_lose_the_connection, broker->socket);
@@ -136,7 +136,7 @@ static void I6_losing_the_connection_ends_nothing(void **state)
     assert_int_equal(broker_status(ctx).sessions, 2);
     child_tell(&child);
     child_finish(&child);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -170,7 +170,7 @@ static void after_exec_nothing_is_kept_longer_than_the_grace(void **state)
 
 static void hold_much(int channel, void *context)
 {
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
     struct memclient_reservation *reservation;
     struct memclient_token token;
@@ -185,8 +185,8 @@ static void hold_much(int channel, void *context)
         CHECK_DONE(memclient_share(buf, NULL, &token));
         snprintf(name, sizeof(name), "free/%zu", i);
         options.policy = MEMCLIENT_NAME_FREE;
-        CHECK_DONE(memclient_name_bind(buf, name, &options));
-        CHECK_DONE(memclient_reserve(ctx, 16 * MIB, 0, 0, &reservation));
+        CHECK_DONE(memclient_bind_name(buf, name, &options));
+        CHECK_DONE(memclient_reserve(ctx, 16 * MIB, NULL, &reservation));
     }
     tell(channel);
     hear(channel);
@@ -195,7 +195,7 @@ static void hold_much(int channel, void *context)
 static void I6_a_killed_client_leaves_nothing(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL); /* a grace of a minute: it must not matter */
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf;
     struct child child;
     void *p;
@@ -212,7 +212,7 @@ static void I6_a_killed_client_leaves_nothing(void **state)
     assert_true(pattern_holds(p, SIZE, 6));
     child_kill(&child);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -235,7 +235,7 @@ static void fork_and_wait(int channel, void *context)
 static void I6_a_child_that_holds_the_connection_hides_no_death(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct child child;
     pid_t grandchild;
 
@@ -246,7 +246,7 @@ static void I6_a_child_that_holds_the_connection_hides_no_death(void **state)
     /* what the grandchild has mapped stays (I4), until it goes as well */
     assert_true(WAIT_UNTIL(broker_status(ctx).buffers_detached == 1));
     assert_ok(kill(grandchild, SIGKILL));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -256,8 +256,8 @@ static void I6_a_child_that_holds_the_connection_hides_no_death(void **state)
 static void I5_what_comes_after_the_deadline_is_given_back(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx, *other = broker_connect(broker);
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx, *other = broker_connect(broker);
     struct memclient_reservation *res;
     struct memclient_buffer *buf, *kept;
     struct memclient_token token;
@@ -269,21 +269,21 @@ static void I5_what_comes_after_the_deadline_is_given_back(void **state)
     options.socket = broker->socket;
     options.deadline_ms = 100;
     /* on a machine that is busy that is too little for a greeting, too, now and then */
-    assert_true(WAIT_UNTIL(memclient_open(&options, &ctx) == 0));
+    assert_true(WAIT_UNTIL(memclient_context_open(&options, &ctx) == 0));
     assert_ok(kill(broker_child(broker), SIGSTOP));
     assert_refused(memclient_alloc(ctx, SIZE, NULL, &buf), ETIMEDOUT);
     assert_refused(memclient_alloc_many(ctx, 8, sizes, NULL, bufs), ETIMEDOUT);
     assert_refused(memclient_open_token(ctx, &token, 0, &buf), ETIMEDOUT);
-    assert_refused(memclient_reserve(ctx, SIZE, 0, 0, &res), ETIMEDOUT);
+    assert_refused(memclient_reserve(ctx, SIZE, NULL, &res), ETIMEDOUT);
     assert_ok(kill(broker_child(broker), SIGCONT));
     /* without a thread of its own the library finds a late answer when it looks for the next one */
-    assert_true(WAIT_UNTIL(memclient_ping(ctx) == 0 && broker_status(other).buffers == 1));
-    assert_true(WAIT_UNTIL(memclient_ping(ctx) == 0 && broker_status(other).reservations == 0));
-    assert_true(WAIT_UNTIL(memclient_ping(ctx) == 0 && broker_info(kept).holds == 1));
+    assert_true(WAIT_UNTIL(memclient_broker_ping(ctx) == 0 && broker_status(other).buffers == 1));
+    assert_true(WAIT_UNTIL(memclient_broker_ping(ctx) == 0 && broker_status(other).reservations == 0));
+    assert_true(WAIT_UNTIL(memclient_broker_ping(ctx) == 0 && broker_info(kept).holds == 1));
     broker_check(broker);
     memclient_buffer_unref(kept);
-    memclient_close(ctx);
-    memclient_close(other);
+    memclient_context_close(ctx);
+    memclient_context_close(other);
     broker_finish(broker);
 }
 
@@ -293,7 +293,7 @@ static void leave_something(int channel, void *context)
 {
     struct memclient_share_options terms = MEMCLIENT_SHARE_OPTIONS_INIT;
     struct memclient_name_options names = MEMCLIENT_NAME_OPTIONS_INIT;
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct memclient_token tokens[2];
     struct memclient_buffer *buf;
     void *p;
@@ -304,12 +304,12 @@ static void leave_something(int channel, void *context)
         pattern_write(p, SIZE, 10 + i);
         switch (i) {
         case 0:
-            CHECK_DONE(memclient_name_bind(buf, "left/kept", NULL));
+            CHECK_DONE(memclient_bind_name(buf, "left/kept", NULL));
             break;
         case 1:
             names.policy = MEMCLIENT_NAME_KEEP_FOR;
             names.keep_ms = 100;
-            CHECK_DONE(memclient_name_bind(buf, "left/for-a-while", &names));
+            CHECK_DONE(memclient_bind_name(buf, "left/for-a-while", &names));
             break;
         case 2:
             terms.flags = MEMCLIENT_TOKEN_KEEPING;
@@ -330,7 +330,7 @@ static void leave_something(int channel, void *context)
 static void names_and_keeping_tokens_outlive_their_maker(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_token tokens[2];
     struct memclient_buffer *buf, *none;
     struct child child;
@@ -350,7 +350,7 @@ static void names_and_keeping_tokens_outlive_their_maker(void **state)
     assert_true(pattern_holds(p, SIZE, 10));
     memclient_buffer_unref(buf);
     assert_done(memclient_unmap(ctx, p, 0));
-    assert_done(memclient_name_unbind(ctx, "left/kept"));
+    assert_done(memclient_unbind_name(ctx, "left/kept"));
     assert_refused(memclient_open_name(ctx, "left/kept", 0, &none), ENOENT);
 
     assert_done(memclient_open_token(ctx, &tokens[0], 0, &buf));
@@ -358,7 +358,7 @@ static void names_and_keeping_tokens_outlive_their_maker(void **state)
     assert_true(pattern_holds(p, SIZE, 12));
     assert_refused(memclient_open_token(ctx, &tokens[0], 0, &none), EKEYEXPIRED);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -375,7 +375,7 @@ static void leave_names(int channel, void *context)
         {"short", MEMCLIENT_NAME_KEEP_FOR, 100},
         {"persists", MEMCLIENT_NAME_KEEP, 0},
     };
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
@@ -384,7 +384,7 @@ static void leave_names(int channel, void *context)
         options.policy = names[i].policy;
         options.keep_ms = names[i].keep_ms;
         CHECK_DONE(memclient_alloc(ctx, SIZE, NULL, &buf));
-        CHECK_DONE(memclient_name_bind(buf, names[i].name, &options));
+        CHECK_DONE(memclient_bind_name(buf, names[i].name, &options));
     }
     tell(channel);
     hear(channel);
@@ -393,7 +393,7 @@ static void leave_names(int channel, void *context)
 static void policies_go_on_when_brokers_die(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf, *none;
     struct child child;
 
@@ -416,9 +416,9 @@ static void policies_go_on_when_brokers_die(void **state)
     memclient_buffer_unref(buf);
     assert_done(memclient_open_name(ctx, "persists", 0, &buf));
     memclient_buffer_unref(buf);
-    assert_done(memclient_name_unbind(ctx, "long"));
-    assert_done(memclient_name_unbind(ctx, "persists"));
-    memclient_close(ctx);
+    assert_done(memclient_unbind_name(ctx, "long"));
+    assert_done(memclient_unbind_name(ctx, "persists"));
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

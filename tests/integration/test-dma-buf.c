@@ -35,7 +35,7 @@ static void a_dma_buf_goes_from_process_to_process(void **state)
     size_t size = 4 * page_size();
     int fd = dma_buf(size); /* first of all: where there are none there is no test */
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_buffer *buf, *there;
     struct memclient_token token;
     char *p;
@@ -47,7 +47,7 @@ static void a_dma_buf_goes_from_process_to_process(void **state)
     broker_kill_child(broker);
     assert_done(memclient_open_token(other, &token, MEMCLIENT_ACCEPT_FOREIGN, &there));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     assert_done(memclient_export_fd(there, 0, &fd));
     p = map_shared(fd, size, PROT_READ | PROT_WRITE);
     assert_mapped(p);
@@ -55,7 +55,7 @@ static void a_dma_buf_goes_from_process_to_process(void **state)
     munmap(p, size);
     close(fd);
     memclient_buffer_unref(there);
-    memclient_close(other);
+    memclient_context_close(other);
     broker_finish(broker);
 }
 

@@ -31,7 +31,7 @@ static int find_buffer(const struct memclient_buffer_info *info, void *data)
 }
 
 /* A state, or -1 once it has gone. */
-static int state_of(struct memclient *ctx, uint64_t id)
+static int state_of(struct memclient_context *ctx, uint64_t id)
 {
     struct find find = {.id = id};
     int r = memclient_list_buffers(ctx, find_buffer, &find);
@@ -40,11 +40,11 @@ static int state_of(struct memclient *ctx, uint64_t id)
     return r == 1 ? (int)find.state : -1;
 }
 
-static void assert_detached_and_charged(struct memclient *ctx, uint64_t id)
+static void assert_detached_and_charged(struct memclient_context *ctx, uint64_t id)
 {
     struct find find = {.id = id};
 
-    assert_true(WAIT_UNTIL(state_of(ctx, id) == MEMCLIENT_STATE_DETACHED));
+    assert_true(WAIT_UNTIL(state_of(ctx, id) == MEMCLIENT_BUFFER_STATE_DETACHED));
     assert_int_equal(memclient_list_buffers(ctx, find_buffer, &find), 1);
     assert_int_equal(find.bytes, SIZE);
     assert_int_equal(find.charged_uid, geteuid());
@@ -53,7 +53,7 @@ static void assert_detached_and_charged(struct memclient *ctx, uint64_t id)
 }
 
 /* A buffer with a pattern in it that is not mapped any more. */
-static struct memclient_buffer *filled(struct memclient *ctx, uint64_t size)
+static struct memclient_buffer *filled(struct memclient_context *ctx, uint64_t size)
 {
     struct memclient_buffer *buf;
     void *p;
@@ -68,7 +68,7 @@ static struct memclient_buffer *filled(struct memclient *ctx, uint64_t size)
 static void I4_an_exported_descriptor_keeps_contents_and_charge(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf = filled(ctx, SIZE), *again;
     uint64_t id = memclient_buffer_id(buf);
     void *p;
@@ -86,22 +86,22 @@ static void I4_an_exported_descriptor_keeps_contents_and_charge(void **state)
     assert_done(memclient_import_fd(ctx, fd, &again));
     close(fd);
     assert_int_equal(memclient_buffer_id(again), id);
-    assert_int_equal(state_of(ctx, id), MEMCLIENT_STATE_LIVE);
+    assert_int_equal(state_of(ctx, id), MEMCLIENT_BUFFER_STATE_LIVE);
     assert_done(memclient_map(again, NULL, &p));
     assert_true(pattern_holds(p, SIZE, 4));
     broker_check(broker);
     memclient_buffer_unref(again);
-    assert_int_equal(state_of(ctx, id), MEMCLIENT_STATE_LIVE); /* the mapping is a reference */
+    assert_int_equal(state_of(ctx, id), MEMCLIENT_BUFFER_STATE_LIVE); /* the mapping is a reference */
     assert_done(memclient_unmap(ctx, p, 0));
     assert_true(WAIT_UNTIL(state_of(ctx, id) == -1));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void I4_a_mapping_without_a_descriptor_keeps_contents_and_charge(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf = filled(ctx, SIZE);
     uint64_t id = memclient_buffer_id(buf);
     void *p;
@@ -116,14 +116,14 @@ static void I4_a_mapping_without_a_descriptor_keeps_contents_and_charge(void **s
     assert_true(pattern_holds(p, SIZE, 4));
     assert_ok(munmap(p, SIZE));
     assert_true(WAIT_UNTIL(state_of(ctx, id) == -1));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void I4_a_descriptor_in_flight_keeps_contents(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf = filled(ctx, SIZE), *again;
     uint64_t id = memclient_buffer_id(buf);
     int fd, ends[2];
@@ -148,7 +148,7 @@ static void I4_a_descriptor_in_flight_keeps_contents(void **state)
     close(ends[0]);
     close(ends[1]);
     assert_true(WAIT_UNTIL(state_of(ctx, id) == -1));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -170,7 +170,7 @@ static void read_what_was_inherited(int channel, void *context)
 static void I4_a_forked_childs_mapping_keeps_contents_and_charge(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *maker = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *maker = broker_connect(broker);
     struct memclient_buffer *buf;
     struct inherited inherited;
     struct child child;
@@ -185,12 +185,12 @@ static void I4_a_forked_childs_mapping_keeps_contents_and_charge(void **state)
     child_start(&child, read_what_was_inherited, &inherited);
     child_hear(&child);
     memclient_buffer_unref(buf);
-    memclient_close(maker);
+    memclient_context_close(maker);
     assert_detached_and_charged(ctx, id);
     child_tell(&child);
     child_finish(&child);
     assert_true(WAIT_UNTIL(state_of(ctx, id) == -1));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -205,7 +205,7 @@ static void touch_what_was_not_inherited(int channel, void *context)
 static void what_children_shall_not_copy_they_do_not_get(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct inherited inherited;
     struct memclient_buffer *buf;
     void *p;
@@ -215,17 +215,17 @@ static void what_children_shall_not_copy_they_do_not_get(void **state)
     pattern_write(p, SIZE, 4);
     inherited.address = p;
     assert_int_equal(child_signal(touch_what_was_not_inherited, &inherited), 0);
-    assert_done(memclient_fork_dont_copy(ctx, p, 0));
+    assert_done(memclient_dont_fork(ctx, p, 0));
     assert_int_equal(child_signal(touch_what_was_not_inherited, &inherited), SIGSEGV);
     assert_true(pattern_holds(p, SIZE, 4));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void make_hand_over_and_wait(int channel, void *context)
 {
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct memclient_buffer *buf;
     void *p;
     int fd;
@@ -241,7 +241,7 @@ static void make_hand_over_and_wait(int channel, void *context)
 static void I4_a_handle_outlives_its_maker(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf;
     struct child child;
     void *p;
@@ -257,7 +257,7 @@ static void I4_a_handle_outlives_its_maker(void **state)
     assert_done(memclient_map(buf, NULL, &p));
     assert_true(pattern_holds(p, SIZE, 4));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -272,7 +272,7 @@ static void I4_no_buffer_stays_detached_for_ever(void **state)
     static uint64_t sizes[MEMCLIENT_BATCH_MAX];
     static int fds[MEMCLIENT_BATCH_MAX];
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
 
     for (size_t i = 0; i < MEMCLIENT_BATCH_MAX; i++)
         sizes[i] = 1;
@@ -285,7 +285,7 @@ static void I4_no_buffer_stays_detached_for_ever(void **state)
         for (size_t i = 0; i < MEMCLIENT_BATCH_MAX; i++)
             close(fds[i]);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -293,7 +293,7 @@ static void I4_all_memory_is_back_in_the_end(void **state)
 {
     struct broker_process *broker = broker_for_test("[pool wide]\nnodes = 0\ncapacity = 256M\n");
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     long before = meminfo_kib("Shmem");
     struct memclient_buffer *buf;
     bool back = false;
@@ -314,7 +314,7 @@ static void I4_all_memory_is_back_in_the_end(void **state)
         memclient_buffer_unref(buf);
         assert_done(memclient_unmap(ctx, p, 0));
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_wait_until_empty(broker);
     /* the rest of the machine uses memory as well, so not to the byte, and other tests for a while */
     for (unsigned i = 0; i < 4 && !back; i++)
@@ -328,32 +328,32 @@ static void I4_all_memory_is_back_in_the_end(void **state)
 static void a_destroyed_buffer_is_over_for_all_and_stays_where_it_is_mapped(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_buffer *buf = filled(ctx, SIZE), *theirs, *none;
     uint64_t id = memclient_buffer_id(buf);
     struct memclient_token token;
     void *p;
 
-    assert_done(memclient_name_bind(buf, "to/be/destroyed", NULL));
+    assert_done(memclient_bind_name(buf, "to/be/destroyed", NULL));
     assert_done(memclient_share(buf, NULL, &token));
     assert_done(memclient_open_token(other, &token, 0, &theirs));
     assert_done(memclient_map(theirs, NULL, &p));
-    assert_done(memclient_destroy(ctx, id, false));
+    assert_done(memclient_destroy_id(ctx, id, 0));
     assert_true(pattern_holds(p, SIZE, 4));
-    assert_int_equal(state_of(ctx, id), MEMCLIENT_STATE_DETACHED);
+    assert_int_equal(state_of(ctx, id), MEMCLIENT_BUFFER_STATE_DETACHED);
     assert_refused(memclient_open_name(ctx, "to/be/destroyed", 0, &none), ENOENT);
     assert_refused(memclient_open_token(ctx, &token, 0, &none), ESTALE);
     assert_refused(memclient_open_id(ctx, id + 1000, 0, &none), ENOENT);
     /* by force: the contents go, the addresses stay valid */
-    assert_done(memclient_destroy(ctx, id, true));
+    assert_done(memclient_destroy_id(ctx, id, MEMCLIENT_DESTROY_FORCE));
     assert_true(all_zero(p, SIZE));
     memclient_buffer_unref(theirs);
     assert_done(memclient_unmap(other, p, 0));
     memclient_buffer_unref(buf);
     assert_true(WAIT_UNTIL(state_of(ctx, id) == -1));
     assert_refused(memclient_open_id(ctx, id, 0, &none), ESTALE);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

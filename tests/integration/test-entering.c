@@ -13,7 +13,7 @@
 #define MOST GIB
 
 static struct broker_process *broker;
-static struct memclient *ctx;
+static struct memclient_context *ctx;
 
 static void begin(const char *config)
 {
@@ -25,7 +25,7 @@ static void begin(const char *config)
 
 static void end(void)
 {
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -177,7 +177,7 @@ static void stock_is_cleared(void **state)
 
 static void others_have_nothing(void **state)
 {
-    struct memclient *other;
+    struct memclient_context *other;
     struct memclient_buffer *buf, *view;
     void *at;
 
@@ -190,7 +190,7 @@ static void others_have_nothing(void **state)
     assert_done(memclient_unmap(other, at, 0));
     memclient_buffer_unref(view);
     memclient_buffer_unref(buf);
-    memclient_close(other);
+    memclient_context_close(other);
     end();
 }
 

@@ -30,7 +30,7 @@
 static void a_broker_says_how_to_get_more_descriptors_before_it_has_none(void **state)
 {
     struct broker_process *broker = broker_for_test_with_nofile(NOFILE, NULL);
-    struct memclient *ctx = broker_connect(broker), *other;
+    struct memclient_context *ctx = broker_connect(broker), *other;
     struct memclient_buffer *bufs[NOFILE], *buf;
     size_t n = 0;
     int r;
@@ -45,20 +45,20 @@ static void a_broker_says_how_to_get_more_descriptors_before_it_has_none(void **
     other = broker_connect(broker);
     assert_done(memclient_open_id(other, memclient_buffer_id(bufs[0]), 0, &buf));
     memclient_buffer_unref(buf);
-    memclient_close(other);
+    memclient_context_close(other);
     memclient_buffer_unref(bufs[--n]);
     assert_true(WAIT_UNTIL(memclient_alloc(ctx, 1, NULL, &bufs[n]) == 0));
     n++;
     while (n)
         memclient_buffer_unref(bufs[--n]);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void live_with_few_descriptors(int channel, void *context)
 {
     struct rlimit limit = {TABLE, TABLE};
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct memclient_buffer *buf;
     int fds[TABLE], n = 0, r = 0;
     void *at;
@@ -79,7 +79,7 @@ static void live_with_few_descriptors(int channel, void *context)
     CHECK_DONE(memclient_export_fd(buf, 0, &fds[0]));
     close(fds[0]);
     /* what it has goes with it */
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void a_client_may_have_more_buffers_than_descriptors(void **state)
@@ -110,7 +110,7 @@ static void mappings_end_before_the_process_has_none(void **state)
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct broker_process *broker;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     void **at, *others;
     long n = 0;
     int r;
@@ -142,7 +142,7 @@ static void mappings_end_before_the_process_has_none(void **state)
         assert_done(memclient_unmap(ctx, at[--n], memclient_buffer_bytes(buf)));
     free(at);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -157,11 +157,11 @@ static size_t buffers_mapped(void)
 static void make_objects(int channel, void *context)
 {
     umf_disjoint_pool_params_t params = umfDisjointPoolParamsDefault();
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
     umf_memory_provider_handle_t provider;
     umf_memory_pool_handle_t pool;
     size_t before = buffers_mapped(), mapped;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     void **ptrs = calloc(OBJECTS, sizeof(void *));
 
     (void)channel;
@@ -176,8 +176,8 @@ static void make_objects(int channel, void *context)
         ptrs[i] = umfPoolMalloc(pool, OBJECT);
         CHECK_DONE(ptrs[i] ? 0 : -1);
     }
-    CHECK_DONE(memclient_default(&ctx));
-    CHECK_DONE(memclient_status(ctx, &status));
+    CHECK_DONE(memclient_context_default(&ctx));
+    CHECK_DONE(memclient_broker_query(ctx, &status));
     CHECK(status.buffers >= OBJECTS * OBJECT / SLAB && status.buffers <= 2 * OBJECTS * OBJECT / SLAB + 1);
     mapped = buffers_mapped() - before;
     CHECK(mapped >= 1 && mapped <= status.buffers);

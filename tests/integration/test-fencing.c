@@ -28,7 +28,7 @@ static void another_broker(struct broker_process *broker)
 
 /* Who came later: as many buffers, each with a token, a name and a handle of another user of the same broker. */
 struct later {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *bufs[AGAIN];
     struct memclient_token tokens[AGAIN];
 };
@@ -43,7 +43,7 @@ static void others_come(struct later *later, struct broker_process *broker)
         assert_done(memclient_alloc(later->ctx, SIZE, NULL, &later->bufs[i]));
         assert_done(memclient_share(later->bufs[i], NULL, &later->tokens[i]));
         (void)snprintf(name, sizeof(name), "later/%u", i);
-        assert_done(memclient_name_bind(later->bufs[i], name, NULL));
+        assert_done(memclient_bind_name(later->bufs[i], name, NULL));
     }
     another_broker(broker);
 }
@@ -56,10 +56,10 @@ static void others_go(struct later *later)
     for (unsigned i = 0; i < AGAIN; i++) {
         assert_int_equal(broker_info(later->bufs[i]).holds, 1);
         (void)snprintf(name, sizeof(name), "later/%u", i);
-        assert_done(memclient_name_unbind(later->ctx, name));
+        assert_done(memclient_unbind_name(later->ctx, name));
         memclient_buffer_unref(later->bufs[i]);
     }
-    memclient_close(later->ctx);
+    memclient_context_close(later->ctx);
 }
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
@@ -78,7 +78,7 @@ static struct memclient_token token_of(struct memclient_buffer *buf, uint32_t us
 static void a_stale_token_fails_with_its_own_error(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *bearer = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *bearer = broker_connect(broker);
     struct memclient_token ended, revoked, used_up, expired, forged;
     struct memclient_buffer *buf, *kept, *opened;
     struct later later;
@@ -89,11 +89,11 @@ static void a_stale_token_fails_with_its_own_error(void **state)
     revoked = token_of(kept, 0, 0);
     used_up = token_of(kept, 1, 0);
     expired = token_of(kept, 0, 1);
-    assert_done(memclient_revoke(ctx, &revoked));
+    assert_done(memclient_revoke_token(ctx, &revoked));
     assert_done(memclient_open_token(bearer, &used_up, 0, &opened));
     memclient_buffer_unref(opened);
     memclient_buffer_unref(buf);
-    assert_done(memclient_ping(ctx)); /* what was given back before has arrived */
+    assert_done(memclient_broker_ping(ctx)); /* what was given back before has arrived */
     others_come(&later, broker);
 
     assert_refused(memclient_open_token(bearer, &ended, 0, &opened), ESTALE);
@@ -111,8 +111,8 @@ static void a_stale_token_fails_with_its_own_error(void **state)
     }
     others_go(&later);
     memclient_buffer_unref(kept);
-    memclient_close(bearer);
-    memclient_close(ctx);
+    memclient_context_close(bearer);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -121,7 +121,7 @@ static void a_stale_token_fails_with_its_own_error(void **state)
 static void a_stale_handle_fails_with_its_own_error(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf, *opened;
     struct memclient_token token;
     struct later later;
@@ -130,21 +130,21 @@ static void a_stale_handle_fails_with_its_own_error(void **state)
 
     assert_done(memclient_alloc(ctx, SIZE, NULL, &buf));
     id = memclient_buffer_id(buf);
-    assert_done(memclient_destroy(ctx, id, false));
+    assert_done(memclient_destroy_id(ctx, id, 0));
     others_come(&later, broker);
 
     assert_refused(memclient_export_fd(buf, 0, &fd), ESTALE);
     assert_refused(memclient_share(buf, NULL, &token), ESTALE);
-    assert_refused(memclient_name_bind(buf, "mine", NULL), ESTALE);
+    assert_refused(memclient_bind_name(buf, "mine", NULL), ESTALE);
     assert_refused(memclient_publish(buf, 0), ESTALE);
     assert_refused(memclient_discard(buf, 0, 0), ESTALE);
     assert_refused(memclient_open_id(ctx, id, 0, &opened), ESTALE);
-    assert_refused(memclient_destroy(ctx, id, false), ESTALE);
+    assert_refused(memclient_destroy_id(ctx, id, 0), ESTALE);
     assert_int_equal(fd, -1);
     /* giving up what is gone takes nothing from anybody */
     memclient_buffer_unref(buf);
     others_go(&later);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -153,20 +153,20 @@ static void a_stale_handle_fails_with_its_own_error(void **state)
 static void a_stale_name_fails_with_its_own_error(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *binder = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *binder = broker_connect(broker);
     struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
     struct memclient_buffer *buf, *opened;
     struct later later;
 
     assert_done(memclient_alloc(binder, SIZE, NULL, &buf));
-    assert_done(memclient_name_bind(buf, "unbound", NULL));
+    assert_done(memclient_bind_name(buf, "unbound", NULL));
     options.policy = MEMCLIENT_NAME_FREE;
-    assert_done(memclient_name_bind(buf, "free", &options));
+    assert_done(memclient_bind_name(buf, "free", &options));
     options.policy = MEMCLIENT_NAME_KEEP_FOR;
     options.keep_ms = 1;
-    assert_done(memclient_name_bind(buf, "keep-for", &options));
-    assert_done(memclient_name_unbind(ctx, "unbound"));
-    memclient_close(binder);
+    assert_done(memclient_bind_name(buf, "keep-for", &options));
+    assert_done(memclient_unbind_name(ctx, "unbound"));
+    memclient_context_close(binder);
     memclient_buffer_unref(buf);
     others_come(&later, broker);
 
@@ -174,10 +174,10 @@ static void a_stale_name_fails_with_its_own_error(void **state)
     assert_true(WAIT_UNTIL(broker_status(ctx).names == AGAIN));
     assert_refused(memclient_open_name(ctx, "free", 0, &opened), ENOENT);
     assert_refused(memclient_open_name(ctx, "keep-for", 0, &opened), ENOENT);
-    assert_refused(memclient_name_unbind(ctx, "unbound"), ENOENT);
+    assert_refused(memclient_unbind_name(ctx, "unbound"), ENOENT);
     assert_refused(memclient_claim_name(ctx, "unbound", 0, MEMCLIENT_CLAIM_EXCLUSIVE, &opened), ENOENT);
     others_go(&later);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

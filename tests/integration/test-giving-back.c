@@ -12,7 +12,7 @@
 #define SIZE 4096
 #define MANY 100
 
-static struct memclient_buffer *make(struct memclient *ctx)
+static struct memclient_buffer *make(struct memclient_context *ctx)
 {
     struct memclient_buffer *buf = NULL;
 
@@ -20,7 +20,7 @@ static struct memclient_buffer *make(struct memclient *ctx)
     return buf;
 }
 
-static void make_many(struct memclient *ctx, struct memclient_buffer **bufs, unsigned n)
+static void make_many(struct memclient_context *ctx, struct memclient_buffer **bufs, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         bufs[i] = make(ctx);
@@ -29,7 +29,7 @@ static void make_many(struct memclient *ctx, struct memclient_buffer **bufs, uns
 static void the_next_call_finds_it_gone(void **state)
 {
     struct broker_process *broker = broker_for_test("[limits]\nsession_buffers = 4\nsession_reservations = 1\n");
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_reservation *res;
     struct memclient_buffer *bufs[4], *more;
 
@@ -42,17 +42,17 @@ static void the_next_call_finds_it_gone(void **state)
             for (unsigned k = 0; k < 4; k++)
                 memclient_buffer_unref(bufs[k]);
         assert_int_equal(broker_status(ctx).buffers, 0);
-        assert_done(memclient_reserve(ctx, 1 << 20, 0, 0, &res));
+        assert_done(memclient_reserve(ctx, 1 << 20, NULL, &res));
         assert_done(memclient_reservation_release(res));
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void many_are_given_back_together(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_buffer *bufs[2 * MANY + 1];
     struct memclient_reservation *res;
@@ -71,13 +71,13 @@ static void many_are_given_back_together(void **state)
     bufs[7] = memclient_buffer_unref(bufs[7]);
     bufs[2 * MANY] = memclient_buffer_ref(bufs[8]);
     memclient_buffer_unref_many(2 * MANY, bufs);
-    assert_done(memclient_ping(other));
+    assert_done(memclient_broker_ping(other));
     assert_int_equal(broker_status(ctx).buffers, 1);
     memclient_buffer_unref(bufs[2 * MANY]);
     memclient_buffer_unref_many(0, NULL);
 
     /* by one unmapping */
-    assert_done(memclient_reserve(ctx, MANY * page_size(), 0, 0, &res));
+    assert_done(memclient_reserve(ctx, MANY * page_size(), NULL, &res));
     options.flags = MEMCLIENT_MAP_NOT_HOME;
     make_many(ctx, bufs, MANY);
     for (size_t i = 0; i < MANY; i++) {
@@ -93,8 +93,8 @@ static void many_are_given_back_together(void **state)
     assert_int_equal(broker_status(ctx).requests, requests + 2 + 1);
     assert_int_equal(broker_status(ctx).buffers, 0);
     assert_done(memclient_reservation_release(res));
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -102,28 +102,28 @@ static void many_are_given_back_together(void **state)
 static void nobody_waits_for_it(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_reservation *res;
     struct memclient_buffer *bufs[10];
     pid_t pid = broker_child(broker);
 
     make_many(ctx, bufs, 10);
-    assert_done(memclient_reserve(ctx, 1 << 20, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, 1 << 20, NULL, &res));
     assert_ok(kill(pid, SIGSTOP));
     for (unsigned i = 0; i < 10; i++)
         memclient_buffer_unref(bufs[i]);
     assert_done(memclient_reservation_release(res));
     assert_ok(kill(pid, SIGCONT));
     assert_true(WAIT_UNTIL(broker_buffers(other) == 0));
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void a_broker_that_dies_loses_none_of_it(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *bufs[20];
 
     for (unsigned round = 0; round < 5; round++) {
@@ -136,14 +136,14 @@ static void a_broker_that_dies_loses_none_of_it(void **state)
         assert_true(WAIT_UNTIL(broker_status(ctx).buffers == 0));
         broker_check(broker);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 /* With exec() the connection goes and the process stays: what it has said counts. */
 static void give_back_and_become_another_program(int channel, void *data)
 {
-    struct memclient *ctx = broker_connect_in_child(data);
+    struct memclient_context *ctx = broker_connect_in_child(data);
     struct memclient_buffer *bufs[MANY];
 
     for (unsigned i = 0; i < MANY; i++)
@@ -159,7 +159,7 @@ static void give_back_and_become_another_program(int channel, void *data)
 static void what_was_said_counts_when_the_connection_is_gone(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct child child;
 
     child_start(&child, give_back_and_become_another_program, broker->socket);
@@ -168,7 +168,7 @@ static void what_was_said_counts_when_the_connection_is_gone(void **state)
     child_tell(&child);
     assert_true(WAIT_UNTIL(broker_buffers(ctx) == 0));
     child_kill(&child);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

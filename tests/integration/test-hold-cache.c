@@ -25,7 +25,7 @@ struct kept {
     char *p;
 };
 
-static struct kept make(struct memclient *ctx, uint64_t size, const char *pool)
+static struct kept make(struct memclient_context *ctx, uint64_t size, const char *pool)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct kept kept;
@@ -39,13 +39,13 @@ static struct kept make(struct memclient *ctx, uint64_t size, const char *pool)
     return kept;
 }
 
-static void give_up(struct memclient *ctx, struct kept *kept)
+static void give_up(struct memclient_context *ctx, struct kept *kept)
 {
     CHECK_DONE(memclient_unmap(ctx, kept->p, 0));
     kept->buf = memclient_buffer_unref(kept->buf);
 }
 
-static void check_lost(struct memclient *ctx, struct kept *kept, uint64_t size)
+static void check_lost(struct memclient_context *ctx, struct kept *kept, uint64_t size)
 {
     CHECK(memclient_cache_is_lost(kept->buf) == 1);
     CHECK_REFUSED(memclient_cache_take(kept->buf), ESTALE);
@@ -62,7 +62,7 @@ static int count_cached(const struct memclient_buffer_info *info, void *data)
     return 0;
 }
 
-static unsigned cached_holds(struct memclient *ctx)
+static unsigned cached_holds(struct memclient_context *ctx)
 {
     unsigned n = 0;
 
@@ -70,7 +70,7 @@ static unsigned cached_holds(struct memclient *ctx)
     return n;
 }
 
-static int try_alloc(struct memclient *ctx, uint64_t size, uint64_t wait_ms, struct memclient_buffer **buf)
+static int try_alloc(struct memclient_context *ctx, uint64_t size, uint64_t wait_ms, struct memclient_buffer **buf)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
 
@@ -84,7 +84,7 @@ static int try_alloc(struct memclient *ctx, uint64_t size, uint64_t wait_ms, str
 static void a_cached_buffer_comes_back_as_it_was(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct kept kept = make(ctx, SIZE, NULL);
     uint64_t id = memclient_buffer_id(kept.buf), requests = broker_status(other).requests;
 
@@ -111,15 +111,15 @@ static void a_cached_buffer_comes_back_as_it_was(void **state)
     assert_done(memclient_cache_put(kept.buf));
     give_up(ctx, &kept);
     broker_wait_until_empty(broker);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void buffers_that_others_may_have_are_not_cached(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_name_options forever = MEMCLIENT_NAME_OPTIONS_INIT;
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf, *again;
@@ -140,8 +140,8 @@ static void buffers_that_others_may_have_are_not_cached(void **state)
     give_up(ctx, &kept);
 
     kept = make(ctx, SIZE, NULL);
-    assert_done(memclient_name_bind(kept.buf, "kept", &forever));
-    assert_done(memclient_name_unbind(ctx, "kept"));
+    assert_done(memclient_bind_name(kept.buf, "kept", &forever));
+    assert_done(memclient_unbind_name(ctx, "kept"));
     assert_refused(memclient_cache_put(kept.buf), EBUSY);
     again = memclient_buffer_ref(kept.buf);
     memclient_buffer_unref(again);
@@ -161,7 +161,7 @@ static void buffers_that_others_may_have_are_not_cached(void **state)
     assert_done(memclient_cache_take(kept.buf));
     give_up(ctx, &kept);
 
-    options.flags = MEMCLIENT_PUBLISHABLE;
+    options.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     assert_done(memclient_alloc(ctx, SIZE, &options, &buf));
     assert_refused(memclient_cache_put(buf), EBUSY);
     memclient_buffer_unref(buf);
@@ -182,8 +182,8 @@ static void buffers_that_others_may_have_are_not_cached(void **state)
     memclient_buffer_unref(again);
     memclient_buffer_unref(buf);
 
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -191,7 +191,7 @@ static void buffers_that_others_may_have_are_not_cached(void **state)
 static void who_opens_it_besides_has_it(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct kept kept = make(ctx, SIZE, NULL);
     uint64_t id = memclient_buffer_id(kept.buf);
     struct memclient_buffer *buf;
@@ -204,14 +204,14 @@ static void who_opens_it_besides_has_it(void **state)
     assert_true(pattern_holds(kept.p, SIZE, id));
     assert_done(memclient_unmap(ctx, kept.p, 0));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void no_more_is_kept_than_that(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct kept all[HOLD_CACHE_SLOTS + 1], large[3];
 
     for (unsigned i = 0; i < HOLD_CACHE_SLOTS + 1; i++) {
@@ -232,7 +232,7 @@ static void no_more_is_kept_than_that(void **state)
     assert_done(memclient_cache_put(large[2].buf));
     for (unsigned i = 0; i < 3; i++)
         give_up(ctx, &large[i]);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -240,7 +240,7 @@ static void no_more_is_kept_than_that(void **state)
 
 static void keep_many(int channel, void *context)
 {
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct kept kept[N];
 
     for (unsigned i = 0; i < N; i++)
@@ -253,13 +253,13 @@ static void keep_many(int channel, void *context)
         check_lost(ctx, &kept[i], ALL / N);
     tell(channel);
     hear(channel);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void kept_goes_to_who_needs_it(const char *config, uint64_t wait_ms, bool broker_dies)
 {
     struct broker_process *broker = broker_for_test(config);
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *buf;
     struct child child;
 
@@ -285,7 +285,7 @@ static void kept_goes_to_who_needs_it(const char *config, uint64_t wait_ms, bool
     assert_int_equal(broker_pool_used(ctx, "tight"), 0);
     child_tell(&child);
     child_finish(&child);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -319,7 +319,7 @@ struct opener {
 static void open_and_keep(int channel, void *context)
 {
     const struct opener *opener = context;
-    struct memclient *ctx = broker_connect_in_child(opener->socket);
+    struct memclient_context *ctx = broker_connect_in_child(opener->socket);
     struct memclient_token token;
     struct kept kept;
 
@@ -341,7 +341,7 @@ static void open_and_keep(int channel, void *context)
     }
     tell(channel);
     hear(channel);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 enum end { RELEASED, CLOSED };
@@ -350,7 +350,7 @@ static void maker_lets_go(bool early, bool broker_dies, enum end how)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct opener opener = {.socket = broker->socket, .early = early};
-    struct memclient *ctx, *maker;
+    struct memclient_context *ctx, *maker;
     struct memclient_token token;
     struct child child;
     struct kept kept;
@@ -369,11 +369,11 @@ static void maker_lets_go(bool early, bool broker_dies, enum end how)
     switch (how) {
     case RELEASED:
         give_up(maker, &kept);
-        assert_done(memclient_ping(maker));
+        assert_done(memclient_broker_ping(maker));
         break;
     case CLOSED:
         memclient_buffer_unref(kept.buf);
-        memclient_close(maker);
+        memclient_context_close(maker);
         break;
     }
     if (early)
@@ -387,8 +387,8 @@ static void maker_lets_go(bool early, bool broker_dies, enum end how)
     child_tell(&child);
     child_finish(&child);
     if (how != CLOSED)
-        memclient_close(maker);
-    memclient_close(ctx);
+        memclient_context_close(maker);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -415,7 +415,7 @@ static void I4_who_has_a_descriptor_keeps_the_contents(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct opener opener = {.socket = broker->socket, .early = true};
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_token token;
     struct child child;
     struct kept kept;
@@ -441,7 +441,7 @@ static void I4_who_has_a_descriptor_keeps_the_contents(void **state)
     assert_ok(munmap(p, SIZE));
     assert_ok(close(fd));
     child_kill(&child);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -450,7 +450,7 @@ static void I4_who_uses_what_is_destroyed_keeps_the_contents(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct opener opener = {.socket = broker->socket, .early = true};
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_token token;
     struct child child;
     struct kept kept;
@@ -464,7 +464,7 @@ static void I4_who_uses_what_is_destroyed_keeps_the_contents(void **state)
     assert_done(memclient_share(kept.buf, NULL, &token));
     assert_true(pass_bytes(child.channel, &token, sizeof(token)));
     child_hear(&child);
-    assert_done(memclient_destroy(ctx, id, false));
+    assert_done(memclient_destroy_id(ctx, id, 0));
     assert_int_equal(broker_status(ctx).buffers_detached, 1);
     assert_true(pattern_holds(kept.p, SIZE, id));
     assert_int_equal(broker_pool_used(ctx, "tight"), SIZE);
@@ -473,7 +473,7 @@ static void I4_who_uses_what_is_destroyed_keeps_the_contents(void **state)
     assert_true(pattern_holds(kept.p, SIZE, id));
     give_up(ctx, &kept);
     broker_wait_until_empty(broker);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -503,7 +503,7 @@ static void see_it(int channel, void *context)
 static void a_child_has_nothing_of_a_cache(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct kept kept = make(ctx, SIZE, NULL);
 
     assert_done(memclient_cache_put(kept.buf));
@@ -513,7 +513,7 @@ static void a_child_has_nothing_of_a_cache(void **state)
     /* a child may have it still */
     assert_refused(memclient_cache_put(kept.buf), EBUSY);
     give_up(ctx, &kept);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -521,7 +521,7 @@ static void a_child_has_nothing_of_a_cache(void **state)
 static void a_child_has_what_is_mapped_besides(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct kept kept = make(ctx, SIZE, NULL), again;
     struct memclient_token token;
 
@@ -535,15 +535,15 @@ static void a_child_has_what_is_mapped_besides(void **state)
     child_run(see_it, &again);
     give_up(other, &again);
     give_up(ctx, &kept);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 /* ---- at once ----------------------------------------------------------------------------------------------------- */
 
 struct worker {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     atomic_bool *stop;
     uint64_t kept;
     uint64_t lost;
@@ -580,7 +580,7 @@ static void *put_and_take(void *data)
 static void what_is_taken_back_was_never_the_brokers(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct worker workers[3];
     struct memclient_buffer *buf;
     atomic_bool stop = false;
@@ -607,8 +607,8 @@ static void what_is_taken_back_was_never_the_brokers(void **state)
     }
     assert_true(kept > 0);
     print_message("%llu taken back, %llu lost\n", (unsigned long long)kept, (unsigned long long)lost);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -633,7 +633,7 @@ static struct hold_cache *find_cache(void)
 /* It has opened the buffer twice, and given back one of that: it goes once, and the other stays. */
 static void give_back_one_of_two(int channel, void *context)
 {
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct hold_cache *cache = find_cache();
     struct memclient_buffer *again;
     struct memclient_token token;
@@ -654,14 +654,14 @@ static void give_back_one_of_two(int channel, void *context)
     CHECK(pattern_holds(kept.p, SIZE, memclient_buffer_id(kept.buf)));
     memclient_buffer_unref(again);
     give_up(ctx, &kept);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void a_buffer_that_is_open_elsewhere_stays(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
     struct memclient_token token;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct child child;
     struct kept kept;
 
@@ -673,16 +673,16 @@ static void a_buffer_that_is_open_elsewhere_stays(void **state)
     assert_true(pass_bytes(child.channel, &token, sizeof(token)));
     child_hear(&child);
     give_up(ctx, &kept);
-    assert_done(memclient_ping(ctx));
+    assert_done(memclient_broker_ping(ctx));
     child_tell(&child);
     child_finish(&child);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void write_nonsense(int channel, void *context)
 {
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct hold_cache *cache = find_cache();
     struct kept kept[N];
     uint64_t ids[N], random = 88172645463325252u;
@@ -716,7 +716,7 @@ static void write_nonsense(int channel, void *context)
 static void I8_nonsense_in_a_cache_hurts_nobody_else(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *buf;
     struct child child;
     struct kept kept;
@@ -744,7 +744,7 @@ static void I8_nonsense_in_a_cache_hurts_nobody_else(void **state)
     broker_check(broker);
     child_kill(&child);
     give_up(ctx, &kept);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

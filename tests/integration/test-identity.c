@@ -26,7 +26,7 @@ static void try_token(int channel, void *context)
     const struct guest *guest = context;
     struct memclient_token token;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int r;
 
     if (guest->uid != 0)
@@ -39,7 +39,7 @@ static void try_token(int channel, void *context)
     CHECK(pass_bytes(channel, &r, sizeof(r)));
     if (r == 0)
         memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* What opening says to the guest, who has a pid of his own already. */
@@ -69,7 +69,7 @@ static void I3_a_token_for_a_process_is_for_no_other(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient_share_options terms = MEMCLIENT_SHARE_OPTIONS_INIT;
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct guest guest = {broker->socket, 0, 0};
     struct memclient_buffer *buf;
     struct child first, second;
@@ -82,7 +82,7 @@ static void I3_a_token_for_a_process_is_for_no_other(void **state)
     assert_int_equal(opened_by(&second, buf, &terms), -EACCES);
     assert_int_equal(opened_by(&first, buf, &terms), 0);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -92,7 +92,7 @@ static void I3_a_token_for_a_user_or_group_is_for_no_other(void **state)
     struct broker_process *broker;
     struct memclient_share_options terms = MEMCLIENT_SHARE_OPTIONS_INIT;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     test_needs_root();
     broker = broker_for_test(NULL);
@@ -111,12 +111,12 @@ static void I3_a_token_for_a_user_or_group_is_for_no_other(void **state)
     assert_int_equal(opened_by_guest(broker, buf, UID_STRANGER, 0, &terms), -EACCES);
     assert_int_equal(opened_by_guest(broker, buf, 0, GROUP, &terms), 0);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 /* What is another user's: neither his names nor his ids nor his sessions. */
-static int see_nothing(const struct memclient_session *session, void *data)
+static int see_nothing(const struct memclient_session_info *session, void *data)
 {
     (void)data;
     CHECK(session->uid == geteuid());
@@ -127,7 +127,7 @@ static void look_at_others(int channel, void *context)
 {
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     uint64_t id;
 
     become(UID_STRANGER);
@@ -139,13 +139,13 @@ static void look_at_others(int channel, void *context)
     memclient_buffer_unref(buf);
     CHECK_REFUSED(memclient_open_name(ctx, "uid:0/shown", MEMCLIENT_WRITE, &buf), EACCES);
     CHECK_REFUSED(memclient_open_name(ctx, "mine", 0, &buf), ENOENT);
-    CHECK_REFUSED(memclient_name_unbind(ctx, "uid:0/mine"), EACCES);
+    CHECK_REFUSED(memclient_unbind_name(ctx, "uid:0/mine"), EACCES);
     CHECK_REFUSED(memclient_open_id(ctx, id, 0, &buf), EACCES);
-    CHECK_REFUSED(memclient_destroy(ctx, id, false), EACCES);
-    CHECK(memclient_destroy(ctx, id, true) < 0);
-    CHECK_REFUSED(memclient_check(ctx, &result), EPERM);
+    CHECK_REFUSED(memclient_destroy_id(ctx, id, 0), EACCES);
+    CHECK(memclient_destroy_id(ctx, id, MEMCLIENT_DESTROY_FORCE) < 0);
+    CHECK_REFUSED(memclient_broker_check(ctx, &result), EPERM);
     CHECK_DONE(memclient_list_sessions(ctx, see_nothing, NULL));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void I3_what_is_anothers_is_out_of_reach(void **state)
@@ -153,7 +153,7 @@ static void I3_what_is_anothers_is_out_of_reach(void **state)
     struct memclient_name_options shown = MEMCLIENT_NAME_OPTIONS_INIT;
     struct broker_process *broker;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct child child;
     uint64_t id;
 
@@ -161,17 +161,17 @@ static void I3_what_is_anothers_is_out_of_reach(void **state)
     broker = broker_for_test(NULL);
     ctx = broker_connect(broker);
     assert_done(memclient_alloc(ctx, 1, NULL, &buf));
-    assert_done(memclient_name_bind(buf, "mine", NULL));
+    assert_done(memclient_bind_name(buf, "mine", NULL));
     shown.other_rights = MEMCLIENT_READ;
-    assert_done(memclient_name_bind(buf, "shown", &shown));
+    assert_done(memclient_bind_name(buf, "shown", &shown));
     child_start(&child, look_at_others, broker->socket);
     id = memclient_buffer_id(buf);
     assert_true(pass_bytes(child.channel, &id, sizeof(id)));
     child_finish(&child);
-    assert_done(memclient_name_unbind(ctx, "mine"));
-    assert_done(memclient_name_unbind(ctx, "shown"));
+    assert_done(memclient_unbind_name(ctx, "mine"));
+    assert_done(memclient_unbind_name(ctx, "shown"));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -185,15 +185,15 @@ struct claim {
 static void claim_to_be_another(int channel, void *context)
 {
     const struct claim *claim = context;
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx;
 
     options.socket = claim->socket;
     options.program = claim->program;
-    CHECK_DONE(memclient_open(&options, &ctx));
+    CHECK_DONE(memclient_context_open(&options, &ctx));
     tell(channel);
     hear(channel);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 struct wanted_session {
@@ -202,7 +202,7 @@ struct wanted_session {
     bool seen;
 };
 
-static int find_session(const struct memclient_session *session, void *data)
+static int find_session(const struct memclient_session_info *session, void *data)
 {
     struct wanted_session *wanted = data;
 
@@ -218,7 +218,7 @@ static int find_session(const struct memclient_session *session, void *data)
 static void I3_a_claimed_name_is_shown_beside_the_kernels_word(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct claim claim = {broker->socket, "pid 1, init, uid 0"};
     struct wanted_session wanted = {.program = claim.program};
     struct child child;
@@ -230,7 +230,7 @@ static void I3_a_claimed_name_is_shown_beside_the_kernels_word(void **state)
     assert_true(wanted.seen);
     child_tell(&child);
     child_finish(&child);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

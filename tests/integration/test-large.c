@@ -20,7 +20,7 @@ static void one_hundred_thousand_live_buffers(void **state)
     static struct memclient_buffer *bufs[VERY_MANY];
     uint64_t sizes[MEMCLIENT_BATCH_MAX];
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct rlimit limit;
     size_t listed = 0, n;
 
@@ -44,7 +44,7 @@ static void one_hundred_thousand_live_buffers(void **state)
     broker_check(broker);
     for (size_t i = 0; i < VERY_MANY; i++)
         memclient_buffer_unref(bufs[i]);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -54,7 +54,7 @@ static void too_low_a_limit_of_watches_is_told(void **state)
     enum { MOST = 300 };
     struct memclient_buffer *bufs[MOST];
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     size_t n = 0;
     int fd, r = 0;
 
@@ -84,7 +84,7 @@ static void too_low_a_limit_of_watches_is_told(void **state)
     assert_done(memclient_export_fd(bufs[0], 0, &fd));
     close(fd);
     memclient_buffer_unref(bufs[0]);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -14,7 +14,7 @@
 
 /* What a client may have too much of: one more, and all of them back again. */
 struct hoard {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     size_t n;
     struct memclient_buffer *bufs[MOST];
     struct memclient_reservation *reservations[MOST];
@@ -40,7 +40,7 @@ static int one_token(struct hoard *h)
 
 static int one_reservation(struct hoard *h)
 {
-    return memclient_reserve(h->ctx, page_size(), 0, 0, &h->reservations[h->n]);
+    return memclient_reserve(h->ctx, page_size(), NULL, &h->reservations[h->n]);
 }
 
 static int one_name(struct hoard *h)
@@ -52,7 +52,7 @@ static int one_name(struct hoard *h)
     if (h->bufs[0] == NULL)
         assert_done(memclient_alloc(h->ctx, 1, NULL, &h->bufs[0]));
     snprintf(name, sizeof(name), "limit/%zu", h->n);
-    return memclient_name_bind(h->bufs[0], name, &options);
+    return memclient_bind_name(h->bufs[0], name, &options);
 }
 
 static void give_back(struct hoard *h)
@@ -62,7 +62,7 @@ static void give_back(struct hoard *h)
         if (h->reservations[i] != NULL)
             assert_done(memclient_reservation_release(h->reservations[i]));
     }
-    memclient_close(h->ctx);
+    memclient_context_close(h->ctx);
 }
 
 struct limit {
@@ -151,7 +151,7 @@ static void I7_a_users_limits_count_all_his_sessions(void **state)
 static void allocate_as_a_stranger(int channel, void *context)
 {
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     (void)channel;
     become(UID_STRANGER);
@@ -159,7 +159,7 @@ static void allocate_as_a_stranger(int channel, void *context)
     for (size_t i = 0; i < LIMIT; i++)
         CHECK_DONE(memclient_alloc(ctx, 1, NULL, &buf));
     CHECK_REFUSED(memclient_alloc(ctx, 1, NULL, &buf), EDQUOT);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void I7_one_users_limit_is_not_anothers(void **state)
@@ -180,19 +180,19 @@ static void I7_one_users_limit_is_not_anothers(void **state)
 static void I7_too_many_sessions_are_told(void **state)
 {
     struct broker_process *broker = broker_for_test("[limits]\nuid_sessions = 5\n");
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *contexts[LIMIT], *one_more;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *contexts[LIMIT], *one_more;
 
     options.socket = broker->socket;
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
     for (size_t i = 0; i < LIMIT; i++)
         contexts[i] = broker_connect(broker);
-    assert_refused(memclient_open(&options, &one_more), EDQUOT);
+    assert_refused(memclient_context_open(&options, &one_more), EDQUOT);
     assert_sentence("uid_sessions");
     for (size_t i = 0; i < LIMIT; i++)
-        assert_done(memclient_ping(contexts[i]));
+        assert_done(memclient_broker_ping(contexts[i]));
     for (size_t i = 0; i < LIMIT; i++)
-        memclient_close(contexts[i]);
+        memclient_context_close(contexts[i]);
     broker_finish(broker);
 }
 
@@ -201,26 +201,26 @@ static void I7_too_many_sessions_are_told(void **state)
 static void subscribe_and_stop(int channel, void *context)
 {
     struct memclient_event event = MEMCLIENT_EVENT_INIT;
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     bool lost = false;
     int fd;
 
-    CHECK_DONE(memclient_subscribe(ctx, MEMCLIENT_EVENT_NAME));
+    CHECK_DONE(memclient_event_subscribe(ctx, MEMCLIENT_EVENT_NAME));
     CHECK_DONE(memclient_event_fd(ctx, &fd));
     tell(channel);
     hear(channel); /* it is stopped here, while events come that nobody reads */
-    CHECK_DONE(memclient_ping(ctx));
-    while (memclient_next_event(ctx, &event) == 0)
+    CHECK_DONE(memclient_broker_ping(ctx));
+    while (memclient_event_next(ctx, &event) == 0)
         lost = lost || event.kind == MEMCLIENT_EVENT_LOST;
     CHECK(lost);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* Events for a client that sleeps are dropped, and it is told; nobody waits for it, and it stays connected. */
 static void I7_who_sleeps_loses_events_and_nothing_else(void **state)
 {
     struct broker_process *broker = broker_for_test("[session]\nstall_timeout = 100ms\n");
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf;
     struct child child;
 
@@ -232,21 +232,21 @@ static void I7_who_sleeps_loses_events_and_nothing_else(void **state)
         char name[120];
 
         snprintf(name, sizeof(name), "a/name/that/is/long/enough/to/fill/a/socket/buffer/in/time/%zu", i);
-        assert_done(memclient_name_bind(buf, name, NULL));
-        assert_done(memclient_name_unbind(ctx, name));
+        assert_done(memclient_bind_name(buf, name, NULL));
+        assert_done(memclient_unbind_name(ctx, name));
     }
     assert_ok(kill(child.pid, SIGCONT));
     child_tell(&child);
     child_finish(&child);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void hoard_descriptors(int channel, void *context)
 {
     struct rlimit limit = {4096, 4096};
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct memclient_buffer *buf;
     int fd, r;
 
@@ -264,16 +264,16 @@ static void hoard_descriptors(int channel, void *context)
 static void I7_who_hoards_descriptors_fills_his_own_table(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     uint64_t fds = broker_status(ctx).fds;
     struct child child;
 
     child_start(&child, hoard_descriptors, broker->socket);
     child_hear(&child);
     assert_true(broker_status(ctx).fds < fds + 16);
-    assert_done(memclient_ping(ctx));
+    assert_done(memclient_broker_ping(ctx));
     child_kill(&child);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -45,8 +45,8 @@ static bool allocate_all(const struct crowd_setup *setup)
 {
     struct memclient_buffer *bufs[BUFFERS_EACH];
     uint64_t sizes[BUFFERS_EACH];
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx;
     void *p;
 
     options.socket = setup->socket;
@@ -55,7 +55,7 @@ static bool allocate_all(const struct crowd_setup *setup)
     for (size_t i = 0; i < BUFFERS_EACH; i++)
         sizes[i] = 1;
     for (unsigned c = 0; c < setup->contexts_each; c++) {
-        if (memclient_open(&options, &ctx) < 0 ||
+        if (memclient_context_open(&options, &ctx) < 0 ||
             memclient_alloc_many(ctx, setup->buffers_each, sizes, NULL, bufs) < 0 ||
             memclient_map(bufs[0], NULL, &p) < 0) {
             fprintf(stderr, "client %d: %s\n", getpid(), memclient_error());
@@ -87,9 +87,9 @@ static void I5_a_thousand_clients_with_fourteen_thousand_buffers(void **state)
     unsigned n = dear ? CLIENTS_OF_SANITIZERS : CLIENTS;
     struct crowd_setup setup = {.buffers_each = BUFFERS_EACH, .contexts_each = CLIENTS / n};
     static pid_t pids[CLIENTS];
-    struct memclient_broker_status status;
+    struct memclient_broker_info status;
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct rlimit limit;
 
     assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
@@ -132,7 +132,7 @@ static void I5_a_thousand_clients_with_fourteen_thousand_buffers(void **state)
     close(setup.end[1]);
     for (unsigned i = 0; i < n; i++)
         assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     assert_ok(munmap(setup.crowd, sizeof(*setup.crowd)));
     broker_finish(broker);
 }
@@ -140,7 +140,8 @@ static void I5_a_thousand_clients_with_fourteen_thousand_buffers(void **state)
 /* ---- limits that are too low ------------------------------------------------------------------------------------- */
 
 /* Allocates until it is refused; how many there were. */
-static size_t allocate_until_refused(struct memclient *ctx, struct memclient_buffer **bufs, size_t most, int *error)
+static size_t allocate_until_refused(struct memclient_context *ctx, struct memclient_buffer **bufs, size_t most,
+                                     int *error)
 {
     size_t n = 0;
 
@@ -162,7 +163,7 @@ static void too_low_a_limit_of_open_files_is_told(void **state)
     enum { NOFILE = 600 };
     struct memclient_buffer *bufs[NOFILE];
     struct broker_process *broker = broker_for_test_with_nofile(NOFILE, NULL);
-    struct memclient *ctx = broker_connect(broker), *other;
+    struct memclient_context *ctx = broker_connect(broker), *other;
     int error;
     size_t n;
 
@@ -173,12 +174,12 @@ static void too_low_a_limit_of_open_files_is_told(void **state)
     assert_sentence(error == EDQUOT ? "limit" : "LimitNOFILE");
     /* others go on */
     other = broker_connect(broker);
-    assert_done(memclient_ping(other));
-    memclient_close(other);
+    assert_done(memclient_broker_ping(other));
+    memclient_context_close(other);
     broker_check(broker);
     for (size_t i = 0; i < n; i++)
         memclient_buffer_unref(bufs[i]);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

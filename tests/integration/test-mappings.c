@@ -13,7 +13,7 @@
 
 #define SIZE (2 * MIB)
 
-static uint64_t requests(struct memclient *ctx)
+static uint64_t requests(struct memclient_context *ctx)
 {
     return broker_status(ctx).requests;
 }
@@ -30,16 +30,16 @@ static struct memclient_address_info at(const void *address)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    assert_done(memclient_query_address(address, &info));
+    assert_done(memclient_address_query(address, &info));
     return info;
 }
 
-static struct memclient_buffer *make_homeless(struct memclient *ctx)
+static struct memclient_buffer *make_homeless(struct memclient_context *ctx)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf;
 
-    options.flags = MEMCLIENT_NO_ADDRESS;
+    options.flags = MEMCLIENT_ALLOC_NO_HOME;
     assert_done(memclient_alloc(ctx, SIZE, &options, &buf));
     return buf;
 }
@@ -49,14 +49,14 @@ static struct memclient_buffer *make_homeless(struct memclient *ctx)
 static void private_ranges_hold_mappings_like_any_other(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_buffer *buf = make_homeless(ctx);
     struct memclient_reservation *res;
     uint64_t before = requests(ctx);
     char *first, *second;
 
-    assert_done(memclient_reserve_private(ctx, 4 * SIZE, SIZE, 0, &res));
+    assert_done(memclient_reserve(ctx, 4 * SIZE, RESERVE_PRIVATE(.alignment = SIZE), &res));
     assert_int_equal(start_of(res) % SIZE, 0);
     assert_int_equal(memclient_reservation_size(res), 4 * SIZE);
     assert_true(at(memclient_reservation_address(res)).process_private);
@@ -66,51 +66,55 @@ static void private_ranges_hold_mappings_like_any_other(void **state)
     assert_done(memclient_map(buf, &options, (void **)&second));
     memcpy(first, "one memory", sizeof("one memory"));
     assert_string_equal(second, "one memory");
-    assert_null(memclient_buffer_address(buf));
+    assert_null(memclient_buffer_home(buf));
     assert_true(at(first + 1).process_private);
     assert_ptr_equal(at(first + 1).reservation, res);
     assert_ptr_equal(at(first + 1).buffer, buf);
 
     assert_done(memclient_protect(ctx, first + page_size(), page_size(), MEMCLIENT_READ));
     assert_refused(memclient_reservation_release(res), EBUSY);
-    assert_done(memclient_fork_dont_copy(ctx, second, 0));
+    assert_done(memclient_dont_fork(ctx, second, 0));
     assert_done(memclient_unmap(ctx, first, 2 * SIZE));
     assert_int_equal(at(first).access, MEMCLIENT_NO_ACCESS);
     assert_done(memclient_reservation_release(res));
-    assert_refused(memclient_query_address(first, &(struct memclient_address_info)MEMCLIENT_ADDRESS_INFO_INIT), EFAULT);
+    assert_refused(memclient_address_query(first, &(struct memclient_address_info)MEMCLIENT_ADDRESS_INFO_INIT), EFAULT);
     assert_no_calls(ctx, before);
 
     /* one that is left goes with its context, and nothing of it is with the broker */
-    assert_done(memclient_reserve_private(ctx, SIZE, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, SIZE, RESERVE_PRIVATE(), &res));
     options.address = memclient_reservation_address(res);
     assert_done(memclient_map(buf, &options, (void **)&first));
     assert_int_equal(broker_status(ctx).reservations, 0);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     assert_done(memclient_reservation_release(res)); /* what is left of it */
-    assert_refused(memclient_query_address(first, &(struct memclient_address_info)MEMCLIENT_ADDRESS_INFO_INIT), EFAULT);
+    assert_refused(memclient_address_query(first, &(struct memclient_address_info)MEMCLIENT_ADDRESS_INFO_INIT), EFAULT);
     broker_finish(broker);
 }
 
 static void private_ranges_keep_off_what_is_taken(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_reservation *res, *none;
     uint64_t start;
 
-    assert_done(memclient_reserve_private(ctx, 2 * SIZE, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, 2 * SIZE, RESERVE_PRIVATE(), &res));
     start = start_of(res);
-    assert_refused(memclient_reserve_private(ctx, SIZE, 0, start + page_size(), &none), EADDRINUSE);
-    assert_refused(memclient_reserve_private(ctx, SIZE, 2 * SIZE, align_up(start, 2 * SIZE) + SIZE, &none), EINVAL);
-    assert_refused(memclient_reserve_private(ctx, SIZE, 0, UINT64_MAX - page_size() + 1, &none), EINVAL);
+    assert_refused(memclient_reserve(ctx, SIZE, RESERVE_PRIVATE(.address = start + page_size()), &none), EADDRINUSE);
+    assert_refused(
+        memclient_reserve(ctx, SIZE,
+                          RESERVE_PRIVATE(.alignment = 2 * SIZE, .address = align_up(start, 2 * SIZE) + SIZE), &none),
+        EINVAL);
+    assert_refused(memclient_reserve(ctx, SIZE, RESERVE_PRIVATE(.address = UINT64_MAX - page_size() + 1), &none),
+                   EINVAL);
     if (!TEST_TSAN) /* which makes of a wish for what no program can have one for the address 0 */
-        assert_refused(memclient_reserve_private(ctx, SIZE, 0, (uint64_t)1 << 62, &none), EADDRINUSE);
+        assert_refused(memclient_reserve(ctx, SIZE, RESERVE_PRIVATE(.address = (uint64_t)1 << 62), &none), ENOMEM);
     assert_done(memclient_reservation_release(res));
-    assert_done(memclient_reserve_private(ctx, SIZE, 0, start, &res));
+    assert_done(memclient_reserve(ctx, SIZE, RESERVE_PRIVATE(.address = start), &res));
     assert_int_equal(start_of(res), start);
     assert_done(memclient_reservation_release(res));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -118,7 +122,7 @@ static void private_ranges_keep_off_what_is_taken(void **state)
 static void i9_a_private_range_in_the_arena_is_there_at_a_wish(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_buffer *buf, *opened;
     struct memclient_reservation *res, *none;
@@ -129,10 +133,10 @@ static void i9_a_private_range_in_the_arena_is_there_at_a_wish(void **state)
     assert_done(memclient_share(buf, NULL, &token));
     assert_done(memclient_map(buf, NULL, &home));
     memcpy(home, "here", sizeof("here"));
-    assert_refused(memclient_reserve_private(other, SIZE, 0, (uintptr_t)home, &none), EADDRINUSE);
+    assert_refused(memclient_reserve(other, SIZE, RESERVE_PRIVATE(.address = (uintptr_t)home), &none), EADDRINUSE);
     assert_done(memclient_unmap(ctx, home, 0));
-    assert_refused(memclient_reserve(other, SIZE, 0, (uintptr_t)home, &none), EADDRINUSE);
-    assert_done(memclient_reserve_private(other, SIZE, 0, (uintptr_t)home, &res));
+    assert_refused(memclient_reserve(other, SIZE, RESERVE_WITH(.address = (uintptr_t)home), &none), EADDRINUSE);
+    assert_done(memclient_reserve(other, SIZE, RESERVE_PRIVATE(.address = (uintptr_t)home), &res));
     /* what is mapped at home, without a word of where, is not mapped into what is reserved for something else */
     assert_refused(memclient_map(buf, NULL, &at), EADDRINUSE);
     options.flags = MEMCLIENT_MAP_ANYWHERE;
@@ -161,8 +165,8 @@ static void i9_a_private_range_in_the_arena_is_there_at_a_wish(void **state)
     assert_done(memclient_unmap(ctx, at, 0));
     memclient_buffer_unref(opened);
     memclient_buffer_unref(buf);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -170,7 +174,7 @@ static void i9_a_private_range_in_the_arena_is_there_at_a_wish(void **state)
 static void i9_a_buffer_gets_its_home_where_it_is_mapped(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_alloc_options no_address = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_reservation *res, *private;
@@ -178,37 +182,37 @@ static void i9_a_buffer_gets_its_home_where_it_is_mapped(void **state)
     struct memclient_token token;
     void *first, *at;
 
-    no_address.flags = MEMCLIENT_NO_ADDRESS;
+    no_address.flags = MEMCLIENT_ALLOC_NO_HOME;
     assert_done(memclient_alloc(ctx, SIZE, &no_address, &buf));
     assert_done(memclient_alloc(ctx, SIZE, &no_address, &second));
-    assert_refused(memclient_make_home(buf), EADDRNOTAVAIL);
-    assert_done(memclient_reserve_private(ctx, SIZE, 0, 0, &private));
+    assert_refused(memclient_buffer_make_home(buf), EADDRNOTAVAIL);
+    assert_done(memclient_reserve(ctx, SIZE, RESERVE_PRIVATE(), &private));
     options.flags = MEMCLIENT_MAP_NOT_HOME;
     options.address = memclient_reservation_address(private);
     assert_done(memclient_map(buf, &options, &at));
-    assert_refused(memclient_make_home(buf), EADDRNOTAVAIL);
+    assert_refused(memclient_buffer_make_home(buf), EADDRNOTAVAIL);
 
-    assert_done(memclient_reserve(ctx, 3 * SIZE, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, 3 * SIZE, NULL, &res));
     options.address = (char *)memclient_reservation_address(res) + SIZE;
     assert_done(memclient_map(buf, &options, &first));
     options.address = (char *)options.address + SIZE;
     assert_done(memclient_map(buf, &options, &at));
-    assert_null(memclient_buffer_address(buf));
-    assert_done(memclient_make_home(buf));
-    assert_ptr_equal(memclient_buffer_address(buf), first);
-    assert_done(memclient_make_home(buf));
+    assert_null(memclient_buffer_home(buf));
+    assert_done(memclient_buffer_make_home(buf));
+    assert_ptr_equal(memclient_buffer_home(buf), first);
+    assert_done(memclient_buffer_make_home(buf));
 
     /* its place is taken for good, also once another buffer lies there */
     assert_done(memclient_unmap(ctx, first, 0));
     options.address = first;
     assert_done(memclient_map(second, &options, &at));
-    assert_refused(memclient_make_home(second), EADDRNOTAVAIL);
+    assert_refused(memclient_buffer_make_home(second), EADDRNOTAVAIL);
     assert_done(memclient_unmap(ctx, first, 0));
 
     assert_done(memclient_share(buf, NULL, &token));
     assert_done(memclient_open_token(other, &token, 0, &opened));
-    assert_ptr_equal(memclient_buffer_address(opened), first);
-    assert_done(memclient_make_home(opened));
+    assert_ptr_equal(memclient_buffer_home(opened), first);
+    assert_done(memclient_buffer_make_home(opened));
     memclient_buffer_unref(opened);
     memclient_buffer_unref(second);
     memclient_buffer_unref(buf);
@@ -216,8 +220,8 @@ static void i9_a_buffer_gets_its_home_where_it_is_mapped(void **state)
     assert_done(memclient_unmap(ctx, memclient_reservation_address(private), 0));
     assert_done(memclient_reservation_release(res));
     assert_done(memclient_reservation_release(private));
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -225,18 +229,18 @@ static void i9_a_buffer_gets_its_home_where_it_is_mapped(void **state)
 static void programs_of_0_1_are_not_told_more_than_they_know(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_address_info info;
     struct memclient_reservation *res;
 
-    assert_done(memclient_reserve_private(ctx, SIZE, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, SIZE, RESERVE_PRIVATE(), &res));
     memset(&info, 0, sizeof(info));
     info.size = offsetof(struct memclient_address_info, process_private);
-    assert_done(memclient_query_address(memclient_reservation_address(res), &info));
+    assert_done(memclient_address_query(memclient_reservation_address(res), &info));
     assert_ptr_equal(info.reservation, res);
     assert_false(info.process_private);
     assert_done(memclient_reservation_release(res));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -255,24 +259,66 @@ static uint64_t committed(void)
     return kib * 1024;
 }
 
+static uint64_t addresses_in_use(void)
+{
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%llu", &pages), 1);
+    (void)fclose(file);
+    return pages * page_size();
+}
+
+/* It is not that something was mapped there already. */
+static void want_of_mappings_is_want_of_memory(void **state)
+{
+    struct broker_process *broker;
+    struct memclient_context *ctx;
+    struct memclient_reservation *res, *none;
+    struct rlimit before, small;
+    uint64_t free_range;
+    int r[3];
+
+    if (TEST_ASAN || TEST_TSAN)
+        test_skip("the sanitizer needs all addresses");
+    broker = broker_for_test(NULL);
+    ctx = broker_connect(broker);
+    assert_done(memclient_reserve(ctx, GIB, RESERVE_PRIVATE(), &res));
+    free_range = start_of(res);
+    assert_done(memclient_reservation_release(res));
+    assert_ok(getrlimit(RLIMIT_AS, &before));
+    small = (struct rlimit){addresses_in_use() + 16 * MIB, before.rlim_max};
+    assert_ok(setrlimit(RLIMIT_AS, &small));
+    r[0] = memclient_reserve(ctx, GIB, NULL, &none);
+    r[1] = memclient_reserve(ctx, GIB, RESERVE_PRIVATE(), &none);
+    r[2] = memclient_reserve(ctx, GIB, RESERVE_PRIVATE(.address = free_range), &none);
+    assert_ok(setrlimit(RLIMIT_AS, &before));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(r[i], -ENOMEM);
+    assert_non_null(strstr(memclient_error(), "vm.max_map_count"));
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
 static void private_ranges_commit_nothing_and_are_as_large_as_one_likes(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context *ctx = broker_connect(broker);
+    struct memclient_context_info connection = MEMCLIENT_CONTEXT_INFO_INIT;
     struct memclient_reservation *all[64], *none;
     uint64_t before = committed();
     size_t n = 0;
     int r = 0;
 
-    assert_done(memclient_connection(ctx, &connection));
-    assert_done(memclient_reserve_private(ctx, TIB, GIB, 0, &all[n++]));
+    assert_done(memclient_context_query(ctx, &connection));
+    assert_done(memclient_reserve(ctx, TIB, RESERVE_PRIVATE(.alignment = GIB), &all[n++]));
     assert_int_equal(start_of(all[0]) % GIB, 0);
     assert_true(committed() < before + TIB / 2);
 
     /* until the kernel has no more: it has been all round the arena then, and never in it */
     while (n < 64 && r == 0) {
-        r = memclient_reserve_private(ctx, 4 * TIB, 0, 0, &all[n]);
+        r = memclient_reserve(ctx, 4 * TIB, RESERVE_PRIVATE(), &all[n]);
         n += r == 0;
     }
     if (r != 0)
@@ -280,11 +326,11 @@ static void private_ranges_commit_nothing_and_are_as_large_as_one_likes(void **s
     for (size_t i = 0; i < n; i++)
         assert_true(start_of(all[i]) >= connection.arena_base + connection.arena_size ||
                     start_of(all[i]) + memclient_reservation_size(all[i]) <= connection.arena_base);
-    assert_refused(memclient_reserve_private(ctx, (uint64_t)1 << 62, 0, 0, &none), ENOMEM);
-    assert_refused(memclient_reserve_private(ctx, SIZE, (uint64_t)1 << 63, 0, &none), ENOMEM);
+    assert_refused(memclient_reserve(ctx, (uint64_t)1 << 62, RESERVE_PRIVATE(), &none), ENOMEM);
+    assert_refused(memclient_reserve(ctx, SIZE, RESERVE_PRIVATE(.alignment = (uint64_t)1 << 63), &none), ENOMEM);
     while (n-- > 0)
         assert_done(memclient_reservation_release(all[n]));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -307,7 +353,8 @@ static void needs_duplicates(void)
 }
 
 /* Of MANY that are mapped, too many for their descriptors to be kept; each begins with its number. */
-static void make_many(struct memclient *ctx, struct memclient_buffer *bufs[static MANY], uint32_t *homes[static MANY])
+static void make_many(struct memclient_context *ctx, struct memclient_buffer *bufs[static MANY],
+                      uint32_t *homes[static MANY])
 {
     for (uint32_t i = 0; i < MANY; i++) {
         assert_done(memclient_alloc(ctx, 4 * page_size(), NULL, &bufs[i]));
@@ -319,7 +366,7 @@ static void make_many(struct memclient *ctx, struct memclient_buffer *bufs[stati
 static void a_second_mapping_makes_no_call(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_buffer *bufs[MANY];
     struct memclient_reservation *res;
@@ -328,7 +375,7 @@ static void a_second_mapping_makes_no_call(void **state)
 
     needs_duplicates();
     make_many(ctx, bufs, homes);
-    assert_done(memclient_reserve_private(ctx, MANY * 4 * page_size(), 0, 0, &res));
+    assert_done(memclient_reserve(ctx, MANY * 4 * page_size(), RESERVE_PRIVATE(), &res));
     before = requests(ctx);
     /* in a reservation, without access at first, as for the facades */
     for (uint32_t i = 0; i < MANY; i++) {
@@ -369,7 +416,7 @@ static void a_second_mapping_makes_no_call(void **state)
     assert_no_calls(ctx, before);
     for (uint32_t i = 0; i < MANY; i++)
         memclient_buffer_unref(bufs[i]);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     assert_done(memclient_reservation_release(res));
     broker_finish(broker);
 }
@@ -377,7 +424,7 @@ static void a_second_mapping_makes_no_call(void **state)
 static void a_part_leads_to_what_is_behind_it(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_buffer *bufs[MANY];
     uint32_t *homes[MANY];
@@ -392,7 +439,7 @@ static void a_part_leads_to_what_is_behind_it(void **state)
     part = (char *)homes[0] + page_size();
     *part = 17;
     assert_done(memclient_protect(ctx, part, 0, MEMCLIENT_READ));
-    assert_done(memclient_fork_dont_copy(ctx, part, 0));
+    assert_done(memclient_dont_fork(ctx, part, 0));
     options.flags = MEMCLIENT_MAP_NOT_HOME;
     options.offset = page_size();
     before = requests(ctx);
@@ -411,7 +458,7 @@ static void a_part_leads_to_what_is_behind_it(void **state)
     assert_int_equal(whole[3 * page_size()], 18);
     for (uint32_t i = 0; i < MANY; i++)
         memclient_buffer_unref(bufs[i]);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -427,7 +474,7 @@ static long faults(void)
  * Faults while it is written: by the kernel, so that no sanitizer writes anything beside it. Some of it may have been
  * taken out of the page tables before: the least of several.
  */
-static long faults_of_writing(struct memclient *ctx, uint64_t size)
+static long faults_of_writing(struct memclient_context *ctx, uint64_t size)
 {
     int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     long least = LONG_MAX;
@@ -456,7 +503,7 @@ static void small_mappings_are_written_without_faults(void **state)
 {
     enum { SMALL = 64 << 10, POPULATE_READ = 22 };
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     if (page_size() > SMALL / 8)
         test_skip("what is small has too few pages of %llu bytes", (unsigned long long)page_size());
@@ -465,7 +512,7 @@ static void small_mappings_are_written_without_faults(void **state)
     broker = broker_for_test(NULL);
     ctx = broker_connect(broker);
     assert_in_range(faults_of_writing(ctx, SMALL), 0, SMALL / page_size() / 4);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -473,7 +520,7 @@ static void small_mappings_are_written_without_faults(void **state)
 static void duplicates_have_the_access_of_their_handle(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *reader = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *reader = broker_connect(broker);
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_alloc_options publishable = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *bufs[MANY], *buf, *view;
@@ -481,7 +528,7 @@ static void duplicates_have_the_access_of_their_handle(void **state)
     char *p, *again, *third;
 
     needs_duplicates();
-    publishable.flags = MEMCLIENT_PUBLISHABLE;
+    publishable.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     assert_done(memclient_alloc(ctx, SIZE, &publishable, &buf));
     assert_done(memclient_map(buf, NULL, (void **)&p));
     assert_done(memclient_open_id(reader, memclient_buffer_id(buf), MEMCLIENT_READ, &view));
@@ -499,8 +546,8 @@ static void duplicates_have_the_access_of_their_handle(void **state)
         memclient_buffer_unref(bufs[i]);
     memclient_buffer_unref(buf);
     memclient_buffer_unref(view);
-    memclient_close(reader);
-    memclient_close(ctx);
+    memclient_context_close(reader);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -511,7 +558,7 @@ static void huge_pages_are_mapped_by_their_descriptor(void **state)
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_buffer *bufs[MANY], *buf;
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     uint32_t *homes[MANY];
     char *p, *again;
 
@@ -529,7 +576,7 @@ static void huge_pages_are_mapped_by_their_descriptor(void **state)
     for (uint32_t i = 0; i < MANY; i++)
         memclient_buffer_unref(bufs[i]);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -542,6 +589,7 @@ int main(void)
         at_broker(i9_a_buffer_gets_its_home_where_it_is_mapped),
         at_broker(programs_of_0_1_are_not_told_more_than_they_know),
         at_broker(private_ranges_commit_nothing_and_are_as_large_as_one_likes),
+        at_broker(want_of_mappings_is_want_of_memory),
         at_broker(a_second_mapping_makes_no_call),
         at_broker(a_part_leads_to_what_is_behind_it),
         at_broker(small_mappings_are_written_without_faults),

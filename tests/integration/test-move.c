@@ -26,7 +26,7 @@ static void several_nodes(uint32_t nodes[2])
         test_skip("there is one NUMA node; make check-vm has machines with several");
 }
 
-static struct memclient_buffer *make_on(struct memclient *ctx, uint32_t node, size_t size, unsigned pages)
+static struct memclient_buffer *make_on(struct memclient_context *ctx, uint32_t node, size_t size, unsigned pages)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf;
@@ -34,7 +34,7 @@ static struct memclient_buffer *make_on(struct memclient *ctx, uint32_t node, si
     options.nodes = &node;
     options.n_nodes = 1;
     options.pages = pages;
-    options.flags = MEMCLIENT_PUBLISHABLE;
+    options.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     assert_done(memclient_alloc(ctx, size, &options, &buf));
     return buf;
 }
@@ -81,7 +81,7 @@ struct other {
 static void look_at_it(int channel, void *data)
 {
     struct other *other = data;
-    struct memclient *ctx = broker_connect_in_child(other->socket);
+    struct memclient_context *ctx = broker_connect_in_child(other->socket);
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_buffer *buf;
     void *p;
@@ -98,7 +98,7 @@ static void look_at_it(int channel, void *data)
     hear(channel);
     CHECK(pattern_holds(p, SIZE, SEED));
     pattern_write(p, SIZE, SEED + 1);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static struct other shared(struct broker_process *broker, struct memclient_buffer *buf)
@@ -116,7 +116,7 @@ static struct other shared(struct broker_process *broker, struct memclient_buffe
 static void the_charge_moves_and_nothing_else(void **state)
 {
     struct broker_process *broker = broker_for_test(two_nodes);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf = make_on(ctx, 0, SIZE, MEMCLIENT_PAGES_ANY);
     struct other other = shared(broker, buf);
     void *p = map(buf);
@@ -132,14 +132,14 @@ static void the_charge_moves_and_nothing_else(void **state)
     assert_int_equal(broker_pool_used(ctx, "node1-4k"), SIZE);
     broker_check(broker);
     assert_true(pattern_holds(p, SIZE, SEED));
-    assert_int_equal(memclient_buffer_address(buf), (uintptr_t)p);
+    assert_int_equal(memclient_buffer_home(buf), (uintptr_t)p);
     child_tell(&child);
     child_hear(&child);
     child_tell(&child);
     child_finish(&child);
     assert_true(pattern_holds(p, SIZE, SEED + 1));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -147,7 +147,7 @@ static void pages_that_cannot_be_moved_stay(void **state)
 {
     struct broker_process *broker = broker_for_test("[topology]\nsimulate_nodes = 2\n[pools]\ncapacity = 64M\n"
                                                     "[pool slow]\nnodes = 0\ncommit = lazy\n");
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf = make_on(ctx, 0, SIZE, MEMCLIENT_PAGES_ANY), *other, *lazy;
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
 
@@ -163,14 +163,14 @@ static void pages_that_cannot_be_moved_stay(void **state)
     memclient_buffer_unref(other);
     memclient_buffer_unref(lazy);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void huge_pages_of_the_system_stay(void **state)
 {
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *buf;
 
     settings_huge_pages_on_node(huge_page_size(), 4, nodes_with_memory() > 1 ? 0 : -1);
@@ -179,7 +179,7 @@ static void huge_pages_of_the_system_stay(void **state)
     buf = make_on(ctx, 0, huge_page_size(), MEMCLIENT_PAGES_HUGETLB);
     assert_refused(memclient_move(buf, 0), EOPNOTSUPP);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -201,7 +201,7 @@ static void the_pages_are_on_the_other_node(void **state)
 {
     const size_t size = SIZE + page_size();
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *buf;
     uint32_t nodes[2];
     void *p, *again;
@@ -225,7 +225,7 @@ static void the_pages_are_on_the_other_node(void **state)
             assert_done(memclient_publish(buf, 0));
     }
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -233,7 +233,7 @@ static void the_pages_are_on_the_other_node(void **state)
 static void pages_that_are_yet_to_come_come_there(void **state)
 {
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *buf;
     uint32_t nodes[2];
     void *p;
@@ -247,14 +247,14 @@ static void pages_that_are_yet_to_come_come_there(void **state)
     assert_done(memclient_discard(buf, 0, 0));
     assert_pages_are_on(p, SIZE, nodes[1]);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void huge_ones_stay_huge(void **state)
 {
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *buf;
     uint64_t huge;
     uint32_t nodes[2];
@@ -275,7 +275,7 @@ static void huge_ones_stay_huge(void **state)
     assert_pages_are_on(p, 4 * thp_size(), nodes[1]);
     assert_true(pattern_holds(p, SIZE, SEED));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -283,7 +283,7 @@ static void what_somebody_else_has_touched_stays_until_he_lets_go(void **state)
 {
     struct broker_process *broker;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct other other;
     struct child child;
     uint32_t nodes[2];
@@ -313,7 +313,7 @@ static void what_somebody_else_has_touched_stays_until_he_lets_go(void **state)
     child_finish(&child);
     assert_true(pattern_holds(p, SIZE, SEED + 1));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -327,7 +327,7 @@ struct traveller {
 static void travel(int channel, void *data)
 {
     struct traveller *traveller = data;
-    struct memclient *ctx = broker_connect_in_child(traveller->socket);
+    struct memclient_context *ctx = broker_connect_in_child(traveller->socket);
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf;
     void *p;
@@ -342,12 +342,12 @@ static void travel(int channel, void *data)
 
         tell(channel);
         CHECK_DONE(memclient_move(buf, traveller->nodes[i & 1]));
-        CHECK_DONE(memclient_buffer_info(buf, &info));
+        CHECK_DONE(memclient_buffer_query(buf, &info));
         CHECK(info.nodes[0] == traveller->nodes[i & 1] && info.flags & MEMCLIENT_BUFFER_VERIFIED);
         CHECK(pattern_holds(p, 4 * SIZE, SEED));
         hear(channel);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* Somewhere in the middle of it, or not. */

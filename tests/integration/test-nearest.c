@@ -46,7 +46,7 @@ static struct machine_node machine[NODES_MAX];
 static struct node_list all; /* the highest number first: so an order by number is none by distance */
 static bool simulated;
 
-static int note_node(const struct memclient_node *node, void *data)
+static int note_node(const struct memclient_node_info *node, void *data)
 {
     struct machine_node *mine = &machine[node->node];
 
@@ -86,8 +86,8 @@ static uint32_t node_of(const void *at)
     struct memclient_address_info address = MEMCLIENT_ADDRESS_INFO_INIT;
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
 
-    assert_int_equal(memclient_query_address(at, &address), 0);
-    assert_int_equal(memclient_buffer_info(address.buffer, &info), 0);
+    assert_int_equal(memclient_address_query(at, &address), 0);
+    assert_int_equal(memclient_buffer_query(address.buffer, &info), 0);
     assert_int_equal(info.n_nodes, 1);
     if (!simulated) {
         volatile char touched = *(const char *)at;
@@ -488,7 +488,7 @@ static void try_next(uint32_t here)
 
         /* more than half of what each has */
         assert_int_equal(memclient_alloc(NULL, 40 * MIB, &options, &bufs[i]), 0);
-        assert_int_equal(memclient_buffer_info(bufs[i], &info), 0);
+        assert_int_equal(memclient_buffer_query(bufs[i], &info), 0);
         assert_int_equal(info.n_nodes, 1);
         assert_int_equal(info.nodes[0], wanted);
         while (left.node[k] != wanted)

@@ -10,7 +10,7 @@
 
 static const char automatic[] = "[pools]\npages = auto\n";
 
-static struct memclient_buffer *make(struct memclient *ctx, uint64_t size)
+static struct memclient_buffer *make(struct memclient_context *ctx, uint64_t size)
 {
     struct memclient_buffer *buf = NULL;
 
@@ -24,7 +24,7 @@ static void touch(int channel, void *context)
     struct memclient_buffer *buf = context;
 
     (void)channel;
-    memset(memclient_buffer_address(buf), 0x5a, memclient_buffer_bytes(buf));
+    memset(memclient_buffer_home(buf), 0x5a, memclient_buffer_bytes(buf));
 }
 
 static void assert_usable(struct memclient_buffer *buf)
@@ -33,7 +33,7 @@ static void assert_usable(struct memclient_buffer *buf)
     void *address;
 
     assert_done(memclient_map(buf, NULL, &address));
-    assert_ptr_equal(address, memclient_buffer_address(buf));
+    assert_ptr_equal(address, memclient_buffer_home(buf));
     assert_true(all_zero(address, memclient_buffer_bytes(buf)));
     assert_int_equal(child_signal(touch, buf), 0);
     bytes = address;
@@ -80,7 +80,7 @@ static void reserved_huge_pages_are_used_before_ordinary_ones(void **state)
     struct memclient_buffer *first, *second, *small;
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     settings_huge_pages(huge, (unsigned)all);
     if (size < 4 * MIB)
@@ -107,7 +107,7 @@ static void reserved_huge_pages_are_used_before_ordinary_ones(void **state)
     assert_true(WAIT_UNTIL(kernel_says("free_hugepages") == all));
 
     /* who will map it in pieces, and who says what he wants */
-    options.flags = MEMCLIENT_NO_ADDRESS;
+    options.flags = MEMCLIENT_ALLOC_NO_HOME;
     assert_done(memclient_alloc(ctx, size, &options, &first));
     assert_int_equal(memclient_buffer_granule(first), page_size());
     options.flags = 0;
@@ -117,7 +117,7 @@ static void reserved_huge_pages_are_used_before_ordinary_ones(void **state)
     assert_done(memclient_discard(second, 0, 0));
     memclient_buffer_unref(first);
     memclient_buffer_unref(second);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -128,7 +128,7 @@ static void what_others_have_taken_is_replaced(void **state)
     const long all = (long)(size / huge) * n_nodes(), left = (long)(size / huge) - 1;
     struct broker_process *broker;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int fd;
 
     settings_huge_pages(huge, (unsigned)all);
@@ -143,7 +143,7 @@ static void what_others_have_taken_is_replaced(void **state)
     assert_true(WAIT_UNTIL(kernel_says("free_hugepages") == left));
     memclient_buffer_unref(buf);
     close(fd);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -171,7 +171,7 @@ static void pools_grow_and_shrink_as_far_as_the_administrator_allows(void **stat
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf, *second = NULL;
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     before = allow_on_demand(pages);
     broker = broker_for_test(automatic);
@@ -196,7 +196,7 @@ static void pools_grow_and_shrink_as_far_as_the_administrator_allows(void **stat
     buf = make(ctx, size);
     assert_int_equal(broker_info(buf).pages, MEMCLIENT_PAGES_HUGETLB);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
     assert_true(WAIT_UNTIL(kernel_says("nr_hugepages") == before));
 }
@@ -207,7 +207,7 @@ static void those_made_on_demand_are_on_their_node(void **state)
     unsigned long nodes = nodes_with_memory();
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     long before = allow_on_demand(2 * __builtin_popcountl(nodes));
 
     broker = broker_for_test(automatic);
@@ -234,7 +234,7 @@ static void those_made_on_demand_are_on_their_node(void **state)
         broker_wait_until_empty(broker);
         assert_true(WAIT_UNTIL(kernel_says("nr_hugepages") == before));
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -244,7 +244,7 @@ static void transparent_ones_are_used_where_the_kernel_gives_them(void **state)
     struct broker_process *broker;
     struct memclient_buffer_info info;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     settings_shmem_thp();
     broker = broker_for_test(automatic);
@@ -264,7 +264,7 @@ static void transparent_ones_are_used_where_the_kernel_gives_them(void **state)
     buf = make(ctx, huge - page_size());
     assert_int_equal(broker_info(buf).pages, MEMCLIENT_PAGES_BASE);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -64,7 +64,7 @@ static void bound_memory_is_on_its_node(void **state)
 {
     struct node_list nodes = several_nodes();
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
 
     /* every node with memory, with CPUs or not */
     for (size_t i = 0; i < nodes.n; i++) {
@@ -79,7 +79,7 @@ static void bound_memory_is_on_its_node(void **state)
         assert_int_equal(counts[node.numbers[0]], SIZE / page_size());
         memclient_buffer_unref(buf);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -87,7 +87,7 @@ static void interleaved_memory_goes_round_the_nodes(void **state)
 {
     struct node_list nodes = several_nodes();
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_alloc_options options = on_nodes(&nodes, MEMCLIENT_PLACEMENT_INTERLEAVE);
     size_t part = 64 * KIB, wrong = 0;
     struct memclient_buffer *buf;
@@ -102,7 +102,7 @@ static void interleaved_memory_goes_round_the_nodes(void **state)
             wrong++;
     assert_int_equal(wrong, 0);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -110,7 +110,7 @@ static void split_memory_is_in_proportion_to_the_weights(void **state)
 {
     struct node_list nodes = several_nodes();
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_alloc_options options;
     static const uint32_t weights[] = {3, 1};
     size_t counts[NODES_MAX] = {0};
@@ -124,7 +124,7 @@ static void split_memory_is_in_proportion_to_the_weights(void **state)
     assert_int_equal(counts[nodes.numbers[0]], SIZE / page_size() / 4 * 3);
     assert_int_equal(counts[nodes.numbers[1]], SIZE / page_size() / 4);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -133,7 +133,7 @@ static void preferred_memory_goes_elsewhere_only_when_it_must(void **state)
 {
     struct node_list nodes = several_nodes(), node;
     struct broker_process *broker = broker_for_test("[pools]\ncapacity = 16M\n");
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_alloc_options options;
     struct memclient_buffer *first, *second, *third;
     size_t counts[NODES_MAX] = {0};
@@ -156,7 +156,7 @@ static void preferred_memory_goes_elsewhere_only_when_it_must(void **state)
     broker_check(broker);
     memclient_buffer_unref(first);
     memclient_buffer_unref(second);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -165,7 +165,7 @@ static void local_memory_is_on_the_callers_node(void **state)
     struct node_list nodes = several_nodes();
     unsigned long with_cpu = nodes_with_cpu();
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     cpu_set_t before;
 
     assert_ok(sched_getaffinity(0, sizeof(before), &before));
@@ -193,7 +193,7 @@ static void local_memory_is_on_the_callers_node(void **state)
     }
     assert_ok(sched_setaffinity(0, sizeof(before), &before));
     (void)nodes;
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -205,7 +205,7 @@ static void huge_pages_are_on_their_node(void **state)
     struct memclient_alloc_options options;
     struct memclient_buffer *buf;
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     settings_huge_pages_on_node(huge, 4, (int)last);
     broker = broker_for_test(NULL);
@@ -223,7 +223,7 @@ static void huge_pages_are_on_their_node(void **state)
     options.nodes = node.numbers;
     options.n_nodes = 1;
     assert_refused(memclient_alloc(ctx, huge, &options, &buf), ENODEV);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -234,7 +234,7 @@ static void transparent_huge_pages_are_on_their_node(void **state)
     size_t counts[NODES_MAX] = {0};
     struct memclient_buffer *buf;
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     settings_shmem_thp();
     broker = broker_for_test(NULL);
@@ -246,20 +246,20 @@ static void transparent_huge_pages_are_on_their_node(void **state)
     count_pages(buf, page_size(), counts);
     assert_int_equal(counts[node.numbers[0]], 8 * MIB / page_size());
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 /* ---- simulated --------------------------------------------------------------------------------------------------- */
 
-static int count_simulated(const struct memclient_node *node, void *data)
+static int count_simulated(const struct memclient_node_info *node, void *data)
 {
     if (node->simulated && node->n_distances == 4)
         ++*(unsigned *)data;
     return 0;
 }
 
-static int all_simulated(const struct memclient_pool *pool, void *data)
+static int all_simulated(const struct memclient_pool_info *pool, void *data)
 {
     (void)data;
     return pool->simulated ? 0 : 1;
@@ -268,14 +268,14 @@ static int all_simulated(const struct memclient_pool *pool, void *data)
 static void simulated_nodes_say_so_and_divide_the_memory(void **state)
 {
     struct broker_process *broker = broker_for_test("[topology]\nsimulate_nodes = 4\n[pools]\ncapacity = 64M\n");
-    struct memclient *ctx = broker_connect(broker);
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context *ctx = broker_connect(broker);
+    struct memclient_context_info connection = MEMCLIENT_CONTEXT_INFO_INIT;
     struct memclient_alloc_options options;
     struct memclient_buffer *buf, *none;
     struct node_list node = one(3);
     unsigned n = 0;
 
-    assert_done(memclient_connection(ctx, &connection));
+    assert_done(memclient_context_query(ctx, &connection));
     assert_true(connection.simulated);
     assert_true(broker_status(ctx).simulated);
     assert_done(memclient_list_nodes(ctx, count_simulated, &n));
@@ -292,7 +292,7 @@ static void simulated_nodes_say_so_and_divide_the_memory(void **state)
     assert_refused(memclient_alloc(ctx, MIB, &options, &none), ENXIO);
     broker_check(broker);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

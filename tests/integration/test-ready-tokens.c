@@ -15,7 +15,7 @@ static bool same_token(const struct memclient_token *a, const struct memclient_t
     return !memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
-static struct memclient_buffer *make(struct memclient *ctx)
+static struct memclient_buffer *make(struct memclient_context *ctx)
 {
     struct memclient_buffer *buf = NULL;
 
@@ -24,7 +24,7 @@ static struct memclient_buffer *make(struct memclient *ctx)
 }
 
 /* What makes a context expect that buffers will be shared. */
-static void share_what_is_allocated(struct memclient *ctx)
+static void share_what_is_allocated(struct memclient_context *ctx)
 {
     for (unsigned i = 0; i < 8; i++) {
         struct memclient_buffer *buf = make(ctx);
@@ -36,7 +36,7 @@ static void share_what_is_allocated(struct memclient *ctx)
 }
 
 /* That opens its buffer, to read and write it and no more. */
-static void opens(struct memclient *other, const struct memclient_token *token, uint64_t id)
+static void opens(struct memclient_context *other, const struct memclient_token *token, uint64_t id)
 {
     struct memclient_buffer *buf = NULL;
 
@@ -49,7 +49,7 @@ static void opens(struct memclient *other, const struct memclient_token *token, 
 static void sharing_after_alloc_makes_no_call(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_token token, second;
     struct memclient_buffer *buf;
     uint64_t requests;
@@ -71,7 +71,7 @@ static void sharing_after_alloc_makes_no_call(void **state)
     assert_done(memclient_share(buf, NULL, &second));
     assert_false(same_token(&token, &second));
     assert_int_equal(broker_info(buf).tokens, 2);
-    assert_done(memclient_revoke(ctx, &token));
+    assert_done(memclient_revoke_token(ctx, &token));
     assert_refused(memclient_open_token(other, &token, 0, &buf), EKEYREVOKED);
     opens(other, &second, memclient_buffer_id(buf));
     memclient_buffer_unref(buf);
@@ -91,15 +91,15 @@ static void sharing_after_alloc_makes_no_call(void **state)
         memclient_buffer_unref(opened);
         memclient_buffer_unref(buf);
     }
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void sessions_that_share_little_get_no_tokens_in_advance(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *bufs[16];
     struct memclient_token token;
 
@@ -113,20 +113,20 @@ static void sessions_that_share_little_get_no_tokens_in_advance(void **state)
     /* what nobody has got goes with its buffer */
     memclient_buffer_unref_many(16, bufs);
     assert_int_equal(broker_status(ctx).tokens, 0);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void who_says_so_has_the_token_of_the_first(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *bufs[70];
     struct memclient_token token;
     uint64_t requests;
 
-    options.flags = MEMCLIENT_SHARED_SOON;
+    options.flags = MEMCLIENT_ALLOC_SHARED_SOON;
     for (unsigned i = 0; i < 70; i++)
         assert_done(memclient_alloc(ctx, SIZE, &options, &bufs[i]));
     assert_int_equal(broker_status(other).tokens, 64);
@@ -136,21 +136,21 @@ static void who_says_so_has_the_token_of_the_first(void **state)
     assert_int_equal(broker_status(other).requests, requests + 1);
     opens(other, &token, memclient_buffer_id(bufs[63]));
     memclient_buffer_unref_many(70, bufs);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void tokens_in_advance_end_as_all_tokens_do(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_token token;
     struct memclient_buffer *buf;
 
     share_what_is_allocated(ctx);
     buf = make(ctx);
-    assert_done(memclient_revoke_all(buf));
+    assert_done(memclient_buffer_revoke_tokens(buf));
     assert_int_equal(broker_info(buf).tokens, 0);
     assert_done(memclient_share(buf, NULL, &token));
     opens(other, &token, memclient_buffer_id(buf));
@@ -158,7 +158,7 @@ static void tokens_in_advance_end_as_all_tokens_do(void **state)
 
     share_what_is_allocated(ctx);
     buf = make(ctx);
-    assert_done(memclient_destroy(ctx, memclient_buffer_id(buf), false));
+    assert_done(memclient_destroy_id(ctx, memclient_buffer_id(buf), 0));
     assert_refused(memclient_share(buf, NULL, &token), ESTALE);
     memclient_buffer_unref(buf);
 
@@ -168,7 +168,7 @@ static void tokens_in_advance_end_as_all_tokens_do(void **state)
         struct memclient_buffer *opened = NULL;
 
         share_what_is_allocated(ctx);
-        options.flags = MEMCLIENT_PUBLISHABLE;
+        options.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
         assert_done(memclient_alloc(ctx, SIZE, &options, &buf));
         assert_int_equal(broker_info(buf).tokens, 1);
         assert_done(memclient_publish(buf, 0));
@@ -178,8 +178,8 @@ static void tokens_in_advance_end_as_all_tokens_do(void **state)
         memclient_buffer_unref(opened);
         memclient_buffer_unref(buf);
     }
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -187,7 +187,7 @@ static void tokens_in_advance_end_as_all_tokens_do(void **state)
 static void those_that_wait_make_room_at_a_limit_I7(void **state)
 {
     struct broker_process *broker = broker_for_test("[limits]\nsession_tokens = 5\n");
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_token tokens[6];
     struct memclient_buffer *bufs[4];
 
@@ -210,15 +210,15 @@ static void those_that_wait_make_room_at_a_limit_I7(void **state)
     for (unsigned i = 1; i < 4; i++)
         bufs[i] = make(ctx);
     memclient_buffer_unref_many(4, bufs);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void a_broker_that_dies_takes_none_of_them_along(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_token token;
     struct memclient_buffer *buf;
 
@@ -231,8 +231,8 @@ static void a_broker_that_dies_takes_none_of_them_along(void **state)
     assert_int_equal(broker_info(buf).tokens, 1);
     broker_check(broker);
     memclient_buffer_unref(buf);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -252,7 +252,7 @@ static void share_it_again(int channel, void *data)
 static void a_child_has_none_of_its_parents(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_token token, its;
     struct child child;
 
@@ -267,8 +267,8 @@ static void a_child_has_none_of_its_parents(void **state)
     child_tell(&child);
     child_finish(&child);
     memclient_buffer_unref(inherited);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

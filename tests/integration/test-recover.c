@@ -39,7 +39,7 @@ static uint64_t id_of(struct memclient_buffer *buf)
     return id;
 }
 
-static uint64_t id_by_name(struct memclient *ctx, const char *name)
+static uint64_t id_by_name(struct memclient_context *ctx, const char *name)
 {
     struct memclient_buffer *buf = NULL;
 
@@ -47,7 +47,7 @@ static uint64_t id_by_name(struct memclient *ctx, const char *name)
     return id_of(buf);
 }
 
-static uint64_t id_by_token(struct memclient *ctx, const struct memclient_token *token)
+static uint64_t id_by_token(struct memclient_context *ctx, const struct memclient_token *token)
 {
     struct memclient_buffer *buf = NULL;
 
@@ -58,9 +58,9 @@ static uint64_t id_by_token(struct memclient *ctx, const struct memclient_token 
 /* Descriptors are counted here, and what is in stock has some: it has a test of its own. */
 static void everything_outlives_the_broker_I5(void **state)
 {
-    struct memclient_connection_info before = MEMCLIENT_CONNECTION_INFO_INIT, after = before;
+    struct memclient_context_info before = MEMCLIENT_CONTEXT_INFO_INIT, after = before;
     struct broker_process *broker = broker_for_test("[pools]\nstock = 0\n");
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_reservation *res = NULL;
     struct memclient_buffer *bufs[N] = {NULL}, *one_more = NULL;
     struct memclient_token token;
@@ -68,15 +68,15 @@ static void everything_outlives_the_broker_I5(void **state)
     void *at[N] = {NULL};
     uint64_t used;
 
-    assert_done(memclient_connection(ctx, &before));
+    assert_done(memclient_context_query(ctx, &before));
     for (unsigned i = 0; i < N; i++) {
         assert_done(memclient_alloc(ctx, sizes[i], NULL, &bufs[i]));
         assert_done(memclient_map(bufs[i], NULL, &at[i]));
         pattern_write(at[i], sizes[i], i);
     }
-    assert_done(memclient_name_bind(bufs[2], "recover/two", NULL));
+    assert_done(memclient_bind_name(bufs[2], "recover/two", NULL));
     assert_done(memclient_share(bufs[3], NULL, &token));
-    assert_done(memclient_reserve(ctx, 1 << 20, 0, 0, &res));
+    assert_done(memclient_reserve(ctx, 1 << 20, NULL, &res));
     used = broker_pool_used(ctx, NULL);
     /* it is gone only when the keeper has read that it is to drop it, and so all that was said before */
     assert_done(memclient_alloc(ctx, 1 << 20, NULL, &one_more));
@@ -87,7 +87,7 @@ static void everything_outlives_the_broker_I5(void **state)
 
     for (unsigned round = 0; round < 5; round++) {
         broker_kill_child(broker);
-        assert_done(memclient_connection(ctx, &after));
+        assert_done(memclient_context_query(ctx, &after));
         assert_int_equal(after.session, before.session);
         assert_int_equal(broker_buffers(ctx), N);
         assert_int_equal(broker_pool_used(ctx, NULL), used);
@@ -100,7 +100,7 @@ static void everything_outlives_the_broker_I5(void **state)
             struct memclient_buffer_info info = broker_info(bufs[i]);
 
             assert_int_equal(info.holds, 1);
-            assert_ptr_equal((void *)(uintptr_t)info.address, memclient_buffer_address(bufs[i]));
+            assert_ptr_equal((void *)(uintptr_t)info.address, memclient_buffer_home(bufs[i]));
             assert_true(pattern_holds(at[i], sizes[i], i));
         }
         broker_check(broker);
@@ -108,13 +108,13 @@ static void everything_outlives_the_broker_I5(void **state)
         assert_true(WAIT_UNTIL(count_fds(broker_child(broker)) == broker_fds));
     }
 
-    assert_done(memclient_name_unbind(ctx, "recover/two"));
+    assert_done(memclient_unbind_name(ctx, "recover/two"));
     assert_done(memclient_reservation_release(res));
     for (unsigned i = 0; i < N; i++) {
         assert_done(memclient_unmap(ctx, at[i], 0));
         memclient_buffer_unref(bufs[i]);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -124,7 +124,7 @@ static void many_outlive_the_broker_as_well_I5(void **state)
     static const uint64_t pages[MEMCLIENT_BATCH_MAX] = {[0 ... MEMCLIENT_BATCH_MAX - 1] = 4096};
     static struct memclient_buffer *bufs[5 * MEMCLIENT_BATCH_MAX];
     struct broker_process *broker = broker_for_test("[pools]\nstock = 0\n");
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     unsigned n = sizeof(bufs) / sizeof(bufs[0]);
 
     for (unsigned i = 0; i < n; i += MEMCLIENT_BATCH_MAX)
@@ -151,7 +151,7 @@ static void many_outlive_the_broker_as_well_I5(void **state)
         assert_done(memclient_unmap(ctx, p, 0));
     }
     memclient_buffer_unref_many(n, bufs);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -160,7 +160,7 @@ static void many_outlive_the_broker_as_well_I5(void **state)
 static void hold_something(int channel, void *context)
 {
     struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct memclient_buffer *bufs[3] = {NULL};
     uint64_t id;
     void *p;
@@ -171,8 +171,8 @@ static void hold_something(int channel, void *context)
         CHECK_DONE(memclient_map(bufs[i], NULL, &p));
         pattern_write(p, 1 << 20, i);
     }
-    CHECK_DONE(memclient_name_bind(bufs[0], "recover/free", &options));
-    CHECK_DONE(memclient_name_bind(bufs[1], "recover/keep", NULL));
+    CHECK_DONE(memclient_bind_name(bufs[0], "recover/free", &options));
+    CHECK_DONE(memclient_bind_name(bufs[1], "recover/keep", NULL));
     id = memclient_buffer_id(bufs[2]);
     CHECK(pass_bytes(channel, &id, sizeof(id)));
     hear(channel);
@@ -189,7 +189,7 @@ static void stop_keeper_and_kill_broker(struct broker_process *broker)
 static void a_death_without_a_broker_is_noticed_I6(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf = NULL;
     struct child child;
     uint64_t id;
@@ -203,16 +203,16 @@ static void a_death_without_a_broker_is_noticed_I6(void **state)
     assert_true(WAIT_UNTIL(broker_buffers(ctx) == 1));
     assert_refused(memclient_open_id(ctx, id, 0, &buf), ESTALE);
     assert_done(memclient_open_name(ctx, "recover/keep", 0, &buf));
-    assert_done(memclient_name_unbind(ctx, "recover/keep"));
+    assert_done(memclient_unbind_name(ctx, "recover/keep"));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void a_last_close_without_a_broker_is_noticed_I4(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf = NULL;
     uint64_t used;
     int fd = -1;
@@ -235,7 +235,7 @@ static void a_last_close_without_a_broker_is_noticed_I4(void **state)
     assert_ok(munmap(p, 1 << 20));
     assert_ok(kill(broker->pid, SIGCONT));
     assert_true(WAIT_UNTIL(broker_pool_used(ctx, NULL) == used));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -243,7 +243,7 @@ static void a_last_close_without_a_broker_is_noticed_I4(void **state)
 static void what_was_under_way_comes_to_its_end(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
 
     for (unsigned i = 0; i < 8; i++) {
         struct memclient_buffer *buf = NULL, *other = NULL;
@@ -260,7 +260,7 @@ static void what_was_under_way_comes_to_its_end(void **state)
         memclient_buffer_unref(other);
         broker_check(broker);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -65,7 +65,7 @@ static void check_cannot_write(int fd, size_t size)
 static void read_only(struct guest *guest)
 {
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
-    struct memclient *ctx = broker_connect_in_child(guest->socket);
+    struct memclient_context *ctx = broker_connect_in_child(guest->socket);
     struct memclient_buffer *buf, *again;
     void *p;
     int fd;
@@ -90,11 +90,11 @@ static void read_only(struct guest *guest)
                                                                     .rights = MEMCLIENT_WRITE},
                                   &guest->token),
                   EACCES);
-    CHECK_REFUSED(memclient_name_bind(buf, "mine", NULL), EACCES);
+    CHECK_REFUSED(memclient_bind_name(buf, "mine", NULL), EACCES);
     CHECK_REFUSED(memclient_publish(buf, 0), EACCES);
     CHECK_REFUSED(memclient_discard(buf, 0, 0), EACCES);
-    CHECK_REFUSED(memclient_revoke_all(buf), EACCES);
-    memclient_close(ctx);
+    CHECK_REFUSED(memclient_buffer_revoke_tokens(buf), EACCES);
+    memclient_context_close(ctx);
 }
 
 static void read_only_as_oneself(int channel, void *context)
@@ -116,7 +116,7 @@ static void try_to_write_a_read_only_buffer(struct broker_process *broker, child
 {
     struct memclient_token token;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct child child;
     void *p;
 
@@ -130,7 +130,7 @@ static void try_to_write_a_read_only_buffer(struct broker_process *broker, child
     child_finish(&child);
     assert_true(pattern_holds(p, MIB, 1));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void I2_a_reader_cannot_write(void **state)
@@ -155,13 +155,13 @@ static void I2_another_user_cannot_write_what_he_may_read(void **state)
 static void I2_a_broker_with_its_own_user_owns_every_inode(void **state)
 {
     struct broker_process *broker = broker_for_test_as(UID_BROKER, NULL);
-    struct memclient *ctx = broker_connect(broker);
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context *ctx = broker_connect(broker);
+    struct memclient_context_info connection = MEMCLIENT_CONTEXT_INFO_INIT;
     struct memclient_buffer *buf;
     struct stat st;
     int fd;
 
-    assert_done(memclient_connection(ctx, &connection));
+    assert_done(memclient_context_query(ctx, &connection));
     assert_int_equal(connection.broker_uid, UID_BROKER);
     assert_done(memclient_alloc(ctx, MIB, NULL, &buf));
     assert_done(memclient_export_fd(buf, MEMCLIENT_READ, &fd));
@@ -173,18 +173,18 @@ static void I2_a_broker_with_its_own_user_owns_every_inode(void **state)
     close(fd);
     memclient_buffer_unref(buf);
     try_to_write_a_read_only_buffer(broker, read_only_as_stranger);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 /* ---- publish ----------------------------------------------------------------------------------------------------- */
 
-static struct memclient_buffer *publishable(struct memclient *ctx, size_t size)
+static struct memclient_buffer *publishable(struct memclient_context *ctx, size_t size)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf;
 
-    options.flags = MEMCLIENT_PUBLISHABLE;
+    options.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     assert_done(memclient_alloc(ctx, size, &options, &buf));
     return buf;
 }
@@ -192,7 +192,7 @@ static struct memclient_buffer *publishable(struct memclient *ctx, size_t size)
 static void check_reads_only(int channel, void *context)
 {
     struct guest guest = await_token(channel, context);
-    struct memclient *ctx = broker_connect_in_child(guest.socket);
+    struct memclient_context *ctx = broker_connect_in_child(guest.socket);
     struct memclient_buffer *buf;
     void *p;
     int fd;
@@ -212,7 +212,7 @@ static void check_reads_only(int channel, void *context)
         CHECK(pwrite(fd, "x", 1, 0) < 0);
         CHECK(memfd_punch(fd, 0, MIB) < 0);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* The owner's writable mappings and descriptors do not stand in the way, and are readable afterwards at their place. */
@@ -222,7 +222,7 @@ static void I2_a_published_buffer_is_written_by_nobody(void **state)
     struct memclient_map_options anywhere = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_token token;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct child child;
     void *p, *q, *none;
     int fd;
@@ -254,27 +254,27 @@ static void I2_a_published_buffer_is_written_by_nobody(void **state)
     assert_done(memclient_unmap(ctx, p, 0));
     assert_done(memclient_unmap(ctx, q, 0));
     assert_done(memclient_unmap(ctx, none, 0));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void hold_a_writable_mapping(int channel, void *context)
 {
     struct guest guest = await_token(channel, context);
-    struct memclient *ctx = broker_connect_in_child(guest.socket);
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
+    struct memclient_context *ctx = broker_connect_in_child(guest.socket);
+    struct memclient_context_info connection = MEMCLIENT_CONTEXT_INFO_INIT;
     struct memclient_buffer *buf;
     void *p;
 
     CHECK_DONE(memclient_open_token(ctx, &guest.token, 0, &buf));
     CHECK_DONE(memclient_map(buf, NULL, &p));
-    CHECK_DONE(memclient_connection(ctx, &connection));
+    CHECK_DONE(memclient_context_query(ctx, &connection));
     CHECK(pass_bytes(channel, &connection.session, sizeof(connection.session)));
     hear(channel);
     *(volatile uint64_t *)p = 7; /* it still may */
     CHECK_DONE(memclient_unmap(ctx, p, 0));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void somebody_elses_writable_mapping_forbids_publishing(void **state)
@@ -282,7 +282,7 @@ static void somebody_elses_writable_mapping_forbids_publishing(void **state)
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient_buffer *buf, *plain;
     struct memclient_token token;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct child child;
     uint64_t session;
     char number[24];
@@ -307,7 +307,7 @@ static void somebody_elses_writable_mapping_forbids_publishing(void **state)
     assert_refused(memclient_publish(plain, 0), EOPNOTSUPP);
     memclient_buffer_unref(plain);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -316,7 +316,7 @@ static void publishing_for_the_future_leaves_mappings_that_exist(void **state)
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient_buffer *buf;
     struct memclient_token token;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct child child;
     uint64_t session;
     void *p;
@@ -335,7 +335,7 @@ static void publishing_for_the_future_leaves_mappings_that_exist(void **state)
     assert_int_equal(*(volatile uint64_t *)p, 7);
     assert_int_equal(mprotect(p, MIB, PROT_READ | PROT_WRITE), -1);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -344,7 +344,7 @@ static void a_handle_learns_that_somebody_published_the_buffer(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
     struct memclient_map_options writing = MEMCLIENT_MAP_OPTIONS_INIT, reserved = MEMCLIENT_MAP_OPTIONS_INIT;
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_buffer *buf = publishable(ctx, MIB), *theirs;
     struct memclient_token token = share(buf, 0);
     struct memclient_reservation *res;
@@ -359,22 +359,22 @@ static void a_handle_learns_that_somebody_published_the_buffer(void **state)
     assert_done(memclient_map(theirs, NULL, &p));
     assert_int_equal(mprotect(p, MIB, PROT_READ | PROT_WRITE), -1);
     assert_true(memclient_buffer_flags(theirs) & MEMCLIENT_BUFFER_PUBLISHED);
-    assert_done(memclient_reserve(other, MIB, 0, 0, &res));
+    assert_done(memclient_reserve(other, MIB, NULL, &res));
     reserved.address = memclient_reservation_address(res);
     assert_done(memclient_map(theirs, &reserved, &p));
     assert_done(memclient_unmap(other, p, 0));
     assert_done(memclient_reservation_release(res));
     memclient_buffer_unref(theirs);
     memclient_buffer_unref(buf);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 /* A context keeps the descriptors of the buffers that it mapped last. */
 #define OTHERS 64
 
-static void map_others(struct memclient *ctx, struct memclient_buffer *others[static OTHERS])
+static void map_others(struct memclient_context *ctx, struct memclient_buffer *others[static OTHERS])
 {
     void *p;
 
@@ -388,7 +388,8 @@ static void map_others(struct memclient *ctx, struct memclient_buffer *others[st
 static void a_handle_learns_that_it_was_for_the_future(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker), *third = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker),
+                             *third = broker_connect(broker);
     const unsigned both = MEMCLIENT_BUFFER_PUBLISHED | MEMCLIENT_BUFFER_FUTURE_ONLY;
     struct memclient_buffer *buf = publishable(ctx, MIB), *mapped, *unmapped, *others[OTHERS];
     struct memclient_token token = share(buf, 0);
@@ -409,9 +410,9 @@ static void a_handle_learns_that_it_was_for_the_future(void **state)
     memclient_buffer_unref(mapped);
     memclient_buffer_unref(unmapped);
     memclient_buffer_unref(buf);
-    memclient_close(third);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(third);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -420,7 +421,7 @@ static void a_handle_learns_that_it_was_for_the_future(void **state)
 static void discarded_bytes_read_as_zeros_and_stay_charged(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_buffer *buf, *theirs;
     struct memclient_event event = MEMCLIENT_EVENT_INIT;
     struct memclient_token token;
@@ -430,7 +431,7 @@ static void discarded_bytes_read_as_zeros_and_stay_charged(void **state)
     assert_done(memclient_alloc(ctx, 2 * MIB, NULL, &buf));
     token = share(buf, MEMCLIENT_READ);
     assert_done(memclient_open_token(other, &token, 0, &theirs));
-    assert_done(memclient_subscribe(other, MEMCLIENT_EVENT_DISCARDED));
+    assert_done(memclient_event_subscribe(other, MEMCLIENT_EVENT_DISCARDED));
     assert_done(memclient_event_fd(other, &events));
     assert_done(memclient_map(buf, NULL, (void **)&p));
     pattern_write(p, 2 * MIB, 3);
@@ -444,14 +445,14 @@ static void discarded_bytes_read_as_zeros_and_stay_charged(void **state)
     assert_refused(memclient_discard(buf, 1, MIB), EINVAL);
     assert_refused(memclient_discard(buf, MIB, 2 * MIB), EOVERFLOW);
     assert_refused(memclient_discard(theirs, 0, 0), EACCES);
-    assert_true(WAIT_UNTIL(memclient_next_event(other, &event) == 0));
+    assert_true(WAIT_UNTIL(memclient_event_next(other, &event) == 0));
     assert_int_equal(event.kind, MEMCLIENT_EVENT_DISCARDED);
     assert_int_equal(event.buffer, memclient_buffer_id(buf));
     close(fd);
     memclient_buffer_unref(buf);
     memclient_buffer_unref(theirs);
-    memclient_close(ctx);
-    memclient_close(other);
+    memclient_context_close(ctx);
+    memclient_context_close(other);
     broker_finish(broker);
 }
 

@@ -11,12 +11,12 @@
 #define TIGHT "[pool tight]\nnodes = 0\ncapacity = 256M\n"
 #define ALL   (256 * MIB)
 
-static uint64_t available(struct memclient *ctx)
+static uint64_t available(struct memclient_context *ctx)
 {
     return broker_pool_available(ctx, "tight");
 }
 
-static int try_alloc(struct memclient *ctx, uint64_t size, struct memclient_buffer **buf)
+static int try_alloc(struct memclient_context *ctx, uint64_t size, struct memclient_buffer **buf)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
 
@@ -24,7 +24,7 @@ static int try_alloc(struct memclient *ctx, uint64_t size, struct memclient_buff
     return memclient_alloc(ctx, size, &options, buf);
 }
 
-static void *alloc_mapped(struct memclient *ctx, uint64_t size, struct memclient_buffer **buf)
+static void *alloc_mapped(struct memclient_context *ctx, uint64_t size, struct memclient_buffer **buf)
 {
     char *p;
 
@@ -37,7 +37,7 @@ static void *alloc_mapped(struct memclient *ctx, uint64_t size, struct memclient
 static void available_memory_is_exact_at_once(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     uint64_t before = available(ctx), size = page_size();
 
     assert_int_equal(before, ALL);
@@ -55,11 +55,11 @@ static void available_memory_is_exact_at_once(void **state)
         }
         assert_int_equal(available(ctx), before);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
-static int see_declared(const struct memclient_pool *pool, void *data)
+static int see_declared(const struct memclient_pool_info *pool, void *data)
 {
     unsigned *declared = data;
 
@@ -71,19 +71,19 @@ static int see_declared(const struct memclient_pool *pool, void *data)
 static void pools_of_the_configuration_say_so(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     unsigned declared = 0;
 
     assert_done(memclient_list_pools(ctx, see_declared, &declared));
     assert_int_equal(declared, 1);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void released_memory_can_be_allocated(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_buffer *buf, *many[64];
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     uint64_t sizes[64];
@@ -97,21 +97,21 @@ static void released_memory_can_be_allocated(void **state)
     for (unsigned i = 0; i < 64; i++)
         sizes[i] = ALL / 64;
     for (unsigned i = 0; i < 5; i++) {
-        assert_done(memclient_ping(ctx));
+        assert_done(memclient_broker_ping(ctx));
         assert_done(memclient_alloc_many(other, 64, sizes, &options, many));
         if (i % 2)
             memclient_buffer_unref_many(64, many);
         else
             for (unsigned k = 0; k < 64; k++)
                 memclient_buffer_unref(many[k]);
-        assert_done(memclient_ping(other));
+        assert_done(memclient_broker_ping(other));
         broker_check(broker);
         assert_done(memclient_unmap(ctx, alloc_mapped(ctx, ALL, &buf), 0));
         memclient_buffer_unref(buf);
         broker_check(broker);
     }
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -119,7 +119,8 @@ static void limits_wait_for_what_was_given_back(void **state)
 {
     struct broker_process *broker =
         broker_for_test("[limits]\nuid_bytes = 128M\nsession_bytes = 64M\nuid_buffers = 4\n" TIGHT);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker), *third = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker),
+                             *third = broker_connect(broker);
     struct memclient_buffer *buf, *theirs, *none, *few[4];
 
     /* the session's, and the user's, are told */
@@ -137,7 +138,7 @@ static void limits_wait_for_what_was_given_back(void **state)
     }
     assert_refused(try_alloc(ctx, 64 * MIB + page_size(), &none), EDQUOT);
     memclient_buffer_unref(theirs);
-    assert_done(memclient_ping(other));
+    assert_done(memclient_broker_ping(other));
     for (unsigned i = 0; i < 10; i++) {
         for (unsigned k = 0; k < 4; k++)
             assert_done(try_alloc(ctx, 16 * MIB, &few[k]));
@@ -145,16 +146,16 @@ static void limits_wait_for_what_was_given_back(void **state)
         for (unsigned k = 0; k < 4; k++)
             memclient_buffer_unref(few[k]);
     }
-    memclient_close(third);
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(third);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void what_cannot_suffice_is_not_waited_for(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf, *large, *small, *none;
     int fd;
 
@@ -180,7 +181,7 @@ static void what_cannot_suffice_is_not_waited_for(void **state)
     assert_true(WAIT_UNTIL(available(ctx) == ALL));
     assert_done(try_alloc(ctx, ALL, &buf));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -190,7 +191,7 @@ static void what_cannot_suffice_is_not_waited_for(void **state)
 
 static void *churn(void *data)
 {
-    struct memclient *ctx = data;
+    struct memclient_context *ctx = data;
     struct memclient_buffer *buf;
 
     for (unsigned i = 0; i < 25; i++) {
@@ -207,7 +208,7 @@ static void *churn(void *data)
 static void nobody_takes_what_another_waits_for(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker), *own[THREADS];
+    struct memclient_context *ctx = broker_connect(broker), *own[THREADS];
     pthread_t threads[THREADS];
     void *result;
 
@@ -220,10 +221,10 @@ static void nobody_takes_what_another_waits_for(void **state)
             assert_int_equal(pthread_join(threads[i], &result), 0);
             assert_null(result);
             if (round == 1)
-                memclient_close(own[i]);
+                memclient_context_close(own[i]);
         }
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -231,7 +232,7 @@ static void nobody_takes_what_another_waits_for(void **state)
 static void the_next_broker_gives_back_and_waits(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf;
 
     for (unsigned i = 0; i < 10; i++) {
@@ -242,7 +243,7 @@ static void the_next_broker_gives_back_and_waits(void **state)
     assert_done(try_alloc(ctx, ALL, &buf));
     memclient_buffer_unref(buf);
     assert_int_equal(available(ctx), ALL);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -15,7 +15,7 @@
 #define PAGES 16
 
 static struct broker_process *broker;
-static struct memclient *ctx;
+static struct memclient_context *ctx;
 static struct memclient_buffer *buf;
 static char *home;
 
@@ -29,13 +29,13 @@ static void begin(void)
     broker = broker_for_test(NULL);
     ctx = broker_connect(broker);
     assert_done(memclient_alloc(ctx, size(), NULL, &buf));
-    home = memclient_buffer_address(buf);
+    home = memclient_buffer_home(buf);
 }
 
 static void end(void)
 {
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -58,7 +58,7 @@ static void map_part(struct memclient_buffer *of, size_t first, size_t n, unsign
     assert_ptr_equal(at, home + first * page_size());
 }
 
-static void unmap_part(struct memclient *by, size_t first, size_t n)
+static void unmap_part(struct memclient_context *by, size_t first, size_t n)
 {
     assert_done(memclient_unmap(by, home + first * page_size(), n * page_size()));
 }
@@ -264,7 +264,7 @@ static void twins_keep_what_they_want(void **state)
 
 /* ---- several contexts -------------------------------------------------------------------------------------------- */
 
-static struct memclient_buffer *open_in(struct memclient *other, unsigned rights)
+static struct memclient_buffer *open_in(struct memclient_context *other, unsigned rights)
 {
     struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
     struct memclient_buffer *opened;
@@ -279,7 +279,7 @@ static struct memclient_buffer *open_in(struct memclient *other, unsigned rights
 /* Who may only read comes first; its pages become writable for who may write, and stay where they are. */
 static void contexts_share_pages_with_the_rights_of_each(void **state)
 {
-    struct memclient *other;
+    struct memclient_context *other;
     struct memclient_buffer *opened;
     char *page;
 
@@ -314,13 +314,13 @@ static void contexts_share_pages_with_the_rights_of_each(void **state)
     assert_allows(1, READING);
     assert_done(memclient_unmap(other, home, 0));
     memclient_buffer_unref(opened);
-    memclient_close(other);
+    memclient_context_close(other);
     end();
 }
 
 static void a_context_that_ends_leaves_others_their_pages(void **state)
 {
-    struct memclient *other;
+    struct memclient_context *other;
     struct memclient_buffer *opened;
     void *at;
 
@@ -331,12 +331,12 @@ static void a_context_that_ends_leaves_others_their_pages(void **state)
     map_part(opened, 2, 3, 0);
     home[2 * page_size()] = 'k';
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     assert_allows(1, NOTHING);
     assert_allows(2, WRITING);
     assert_int_equal(home[2 * page_size()], 'k');
     memclient_buffer_unref(opened);
-    memclient_close(other);
+    memclient_context_close(other);
     assert_allows(2, NOTHING);
     broker_finish(broker);
 }
@@ -348,15 +348,15 @@ static void a_reservation_goes_and_what_is_at_home_stays(void **state)
     struct memclient_map_options options = MEMCLIENT_MAP_OPTIONS_INIT;
     struct memclient_reservation *res;
     struct memclient_buffer *opened;
-    struct memclient *other;
+    struct memclient_context *other;
     void *at;
 
     begin();
     memclient_buffer_unref(buf);
     other = broker_connect(broker);
-    no_address.flags = MEMCLIENT_NO_ADDRESS;
+    no_address.flags = MEMCLIENT_ALLOC_NO_HOME;
     assert_done(memclient_alloc(ctx, size(), &no_address, &buf));
-    assert_done(memclient_reserve(ctx, 3 * size(), 0, 0, &res));
+    assert_done(memclient_reserve(ctx, 3 * size(), NULL, &res));
     options.address = (char *)memclient_reservation_address(res) + size();
     assert_done(memclient_map(buf, &options, &at));
     home = at;
@@ -371,10 +371,10 @@ static void a_reservation_goes_and_what_is_at_home_stays(void **state)
     unmap_part(other, 1, 2);
     assert_allows(1, NOTHING);
     /* nothing is left of it */
-    assert_done(memclient_reserve_private(ctx, 3 * size(), 0, (uintptr_t)home - size(), &res));
+    assert_done(memclient_reserve(ctx, 3 * size(), RESERVE_PRIVATE(.address = (uintptr_t)home - size()), &res));
     assert_done(memclient_reservation_release(res));
     memclient_buffer_unref(opened);
-    memclient_close(other);
+    memclient_context_close(other);
     end();
 }
 
@@ -397,7 +397,7 @@ static void at_an_address_that_is_not_reserved(void **state)
     options.address = there;
     assert_refused(memclient_map(buf, &options, &at), EADDRINUSE);
     assert_ok(munmap(there, size()));
-    assert_done(memclient_reserve_private(ctx, size(), 0, (uintptr_t)there, &res));
+    assert_done(memclient_reserve(ctx, size(), RESERVE_PRIVATE(.address = (uintptr_t)there), &res));
     assert_refused(memclient_map(buf, &options, &at), EADDRINUSE);
     assert_done(memclient_reservation_release(res));
     assert_done(memclient_map(buf, &options, &at));
@@ -452,13 +452,13 @@ static void shared_pages_are_published(void **state)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *reader;
-    struct memclient *other;
+    struct memclient_context *other;
 
     begin();
     memclient_buffer_unref(buf);
-    options.flags = MEMCLIENT_PUBLISHABLE;
+    options.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     assert_done(memclient_alloc(ctx, size(), &options, &buf));
-    home = memclient_buffer_address(buf);
+    home = memclient_buffer_home(buf);
     other = broker_connect(broker);
     reader = open_in(other, MEMCLIENT_READ);
     map_part(reader, 0, 2, 0);
@@ -474,7 +474,7 @@ static void shared_pages_are_published(void **state)
     unmap_part(ctx, 2, 2);
     unmap_part(other, 0, 2);
     memclient_buffer_unref(reader);
-    memclient_close(other);
+    memclient_context_close(other);
     end();
 }
 
@@ -486,10 +486,10 @@ static void look_from_child(int channel, void *data)
     (void)data;
     CHECK(home[page_size()] == 'f');
     home[page_size()] = 'g';
-    CHECK(memclient_query_address(home, &info) == -EFAULT);
-    CHECK(memclient_query_address(home + page_size(), &info) == 0);
+    CHECK(memclient_address_query(home, &info) == -EFAULT);
+    CHECK(memclient_address_query(home + page_size(), &info) == 0);
     CHECK_DONE(memclient_unmap(ctx, home + page_size(), 2 * page_size()));
-    CHECK(memclient_query_address(home + page_size(), &info) == -EFAULT);
+    CHECK(memclient_address_query(home + page_size(), &info) == -EFAULT);
 }
 
 /* Children get what any mapping of it gives them, and unmap by themselves. */
@@ -497,7 +497,7 @@ static void children_have_the_pages_that_are_for_them(void **state)
 {
     begin();
     map_part(buf, 0, 2, 0);
-    assert_done(memclient_fork_dont_copy(ctx, home, 2 * page_size()));
+    assert_done(memclient_dont_fork(ctx, home, 2 * page_size()));
     assert_allows(1, NOTHING);
     map_part(buf, 1, 2, 0);
     home[page_size()] = 'f';
@@ -559,7 +559,7 @@ static void a_broker_that_is_replaced_meanwhile_is_no_matter(void **state)
     map_part(buf, 1, 2, 0);
     home[page_size()] = 'r';
     unmap_part(ctx, 0, 2);
-    assert_done(memclient_ping(ctx));
+    assert_done(memclient_broker_ping(ctx));
     map_part(buf, 0, 2, 0);
     assert_int_equal(home[page_size()], 'r');
     unmap_part(ctx, 1, 2);

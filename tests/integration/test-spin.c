@@ -19,19 +19,19 @@
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 struct caller {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     uint64_t number;
 };
 
 /* NULL, or what failed. */
-static const char *one_round(struct memclient *ctx, uint64_t seed)
+static const char *one_round(struct memclient_context *ctx, uint64_t seed)
 {
     struct memclient_buffer *buf = NULL, *again = NULL;
     struct memclient_token token;
     void *p = NULL;
 
     for (unsigned i = 0; i < PINGS; i++)
-        if (memclient_ping(ctx))
+        if (memclient_broker_ping(ctx))
             return "ping";
     if (memclient_alloc(ctx, SIZE, NULL, &buf) || memclient_map(buf, NULL, &p))
         return "alloc";
@@ -60,7 +60,7 @@ static void *call(void *data)
     return NULL;
 }
 
-static void call_from_many_threads(struct memclient *ctx)
+static void call_from_many_threads(struct memclient_context *ctx)
 {
     struct caller callers[THREADS];
     pthread_t threads[THREADS];
@@ -115,14 +115,14 @@ static bool sleeps(pid_t pid)
 static void serve(const char *config)
 {
     struct broker_process *broker = broker_for_test(config);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
 
     call_from_many_threads(ctx);
     /* the client is still there, and so is what it may ask next */
     assert_true(WAIT_UNTIL(sleeps(broker_child(broker))));
-    assert_done(memclient_ping(ctx));
+    assert_done(memclient_broker_ping(ctx));
     broker_check(broker);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

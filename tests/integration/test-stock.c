@@ -9,7 +9,7 @@
 #define ALL   (16 * MIB)
 #define SIZE  (256 * KIB)
 
-static int try_alloc(struct memclient *ctx, uint64_t size, struct memclient_buffer **buf)
+static int try_alloc(struct memclient_context *ctx, uint64_t size, struct memclient_buffer **buf)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
 
@@ -17,31 +17,31 @@ static int try_alloc(struct memclient *ctx, uint64_t size, struct memclient_buff
     return memclient_alloc(ctx, size, &options, buf);
 }
 
-static int find(const struct memclient_pool *pool, void *data)
+static int find(const struct memclient_pool_info *pool, void *data)
 {
     if (strcmp(pool->name, "tight") != 0)
         return 0;
-    *(struct memclient_pool *)data = *pool;
+    *(struct memclient_pool_info *)data = *pool;
     return 1;
 }
 
-static struct memclient_pool look(struct memclient *ctx)
+static struct memclient_pool_info look(struct memclient_context *ctx)
 {
-    struct memclient_pool pool = {.stock = 0};
+    struct memclient_pool_info pool = {.stock = 0};
 
     assert_done(memclient_list_pools(ctx, find, &pool));
     return pool;
 }
 
 /* There is some, nothing of it is being made, and what was given back has arrived. */
-static bool is_calm(struct memclient *ctx)
+static bool is_calm(struct memclient_context *ctx)
 {
-    struct memclient_pool pool = look(ctx);
+    struct memclient_pool_info pool = look(ctx);
 
     return pool.stock_ready && pool.stock_ready == pool.stock && !pool.used;
 }
 
-static bool ask(struct memclient *ctx)
+static bool ask(struct memclient_context *ctx)
 {
     struct memclient_buffer *buf;
 
@@ -51,16 +51,16 @@ static bool ask(struct memclient *ctx)
 }
 
 /* Who had to wait for room asked in vain, as far as stock is concerned, and has to ask again. */
-static void have_stock(struct memclient *ctx)
+static void have_stock(struct memclient_context *ctx)
 {
     assert_true(WAIT_UNTIL(ask(ctx)));
     assert_true(WAIT_UNTIL(is_calm(ctx)));
 }
 
 /* One comes from there, unless more was made at that very moment. */
-static bool sees_it_go(struct memclient *ctx)
+static bool sees_it_go(struct memclient_context *ctx)
 {
-    struct memclient_pool before, pool;
+    struct memclient_pool_info before, pool;
     struct memclient_buffer *buf;
 
     have_stock(ctx);
@@ -81,10 +81,10 @@ static bool sees_it_go(struct memclient *ctx)
 static void a_repeated_size_is_allocated_from_stock(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
 
     assert_true(WAIT_UNTIL(sees_it_go(ctx)));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -92,12 +92,12 @@ static void a_repeated_size_is_allocated_from_stock(void **state)
 static void I4_stock_is_zeros_that_nobody_had(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_buffer *buf;
 
     have_stock(ctx);
     for (unsigned i = 0; i < 200; i++) {
-        struct memclient *who = i % 2 ? ctx : other;
+        struct memclient_context *who = i % 2 ? ctx : other;
         void *p;
 
         assert_done(try_alloc(who, SIZE, &buf));
@@ -107,15 +107,15 @@ static void I4_stock_is_zeros_that_nobody_had(void **state)
         assert_done(memclient_unmap(who, p, 0));
         memclient_buffer_unref(buf);
     }
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void stock_leaves_room_for_everybody(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker), *other = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker), *other = broker_connect(broker);
     struct memclient_buffer *buf, *none;
 
     for (unsigned i = 0; i < 5; i++) {
@@ -126,10 +126,10 @@ static void stock_leaves_room_for_everybody(void **state)
         assert_refused(try_alloc(ctx, SIZE, &none), ENOMEM);
         broker_check(broker);
         memclient_buffer_unref(buf);
-        assert_done(memclient_ping(other));
+        assert_done(memclient_broker_ping(other));
     }
-    memclient_close(other);
-    memclient_close(ctx);
+    memclient_context_close(other);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -137,8 +137,8 @@ static void stock_leaves_room_for_everybody(void **state)
 static void I5_stock_outlives_the_broker(void **state)
 {
     struct broker_process *broker = broker_for_test(TIGHT);
-    struct memclient *ctx = broker_connect(broker);
-    struct memclient_pool before, after;
+    struct memclient_context *ctx = broker_connect(broker);
+    struct memclient_pool_info before, after;
 
     have_stock(ctx);
     for (unsigned i = 0; i < 5; i++) {
@@ -162,14 +162,14 @@ static void I5_stock_outlives_the_broker(void **state)
         broker_check(broker);
         memclient_buffer_unref_many(2, bufs);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 static void none_is_made_where_none_is_wanted(void **state)
 {
     struct broker_process *broker = broker_for_test("[pool tight]\nnodes = 0\ncapacity = 16M\nstock = 0\n");
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_buffer *buf;
 
     for (unsigned i = 0; i < 20; i++) {
@@ -177,7 +177,7 @@ static void none_is_made_where_none_is_wanted(void **state)
         memclient_buffer_unref(buf);
         assert_int_equal(look(ctx).stock, 0);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -27,7 +27,7 @@ struct worker {
     const char *socket;
     struct board *board;
     uint64_t random;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *bufs[HELD];
     struct memclient_reservation *reservations[4];
     unsigned long refused;
@@ -78,9 +78,9 @@ static void make_some(struct worker *w)
     uint64_t sizes[4];
     size_t n = 1 + below(w, 4);
 
-    options.flags = below(w, 3) == 0 ? MEMCLIENT_PUBLISHABLE : 0;
+    options.flags = below(w, 3) == 0 ? MEMCLIENT_ALLOC_PUBLISHABLE : 0;
     if (below(w, 4) == 0)
-        options.flags |= MEMCLIENT_NO_ADDRESS;
+        options.flags |= MEMCLIENT_ALLOC_NO_HOME;
     if (below(w, 2) == 0)
         options.pool = "tight";
     for (size_t i = 0; i < n; i++)
@@ -140,10 +140,10 @@ static void name(struct worker *w, struct memclient_buffer *buf)
     case 0:
         options.policy = (unsigned)below(w, 3);
         options.keep_ms = options.policy == MEMCLIENT_NAME_KEEP_FOR ? 1 + below(w, 200) : 0;
-        went(w, memclient_name_bind(buf, text, &options));
+        went(w, memclient_bind_name(buf, text, &options));
         break;
     case 1:
-        went(w, memclient_name_unbind(w->ctx, text));
+        went(w, memclient_unbind_name(w->ctx, text));
         break;
     default:
         if (went(w, memclient_open_name(w->ctx, text, 0, &found)))
@@ -160,7 +160,7 @@ static void reserve(struct worker *w)
         if (went(w, memclient_reservation_release(*slot)))
             *slot = NULL;
     } else {
-        went(w, memclient_reserve(w->ctx, (1 + below(w, 64)) * page_size(), 0, 0, slot));
+        went(w, memclient_reserve(w->ctx, (1 + below(w, 64)) * page_size(), NULL, slot));
     }
 }
 
@@ -217,7 +217,7 @@ static void something(struct worker *w)
         went(w, memclient_move(buf, (uint32_t)below(w, 2)));
         break;
     default:
-        went(w, below(w, 2) ? memclient_revoke_all(buf) : memclient_destroy(w->ctx, w->board->ids[i], false));
+        went(w, below(w, 2) ? memclient_buffer_revoke_tokens(buf) : memclient_destroy_id(w->ctx, w->board->ids[i], 0));
         break;
     }
 }
@@ -239,7 +239,7 @@ static void work(int channel, void *context)
     }
     for (size_t i = 0; i < HELD; i++)
         memclient_buffer_unref(w.bufs[i]);
-    memclient_close(w.ctx);
+    memclient_context_close(w.ctx);
 }
 
 static uint64_t a_seed(void)
@@ -251,9 +251,9 @@ static uint64_t a_seed(void)
     return given != NULL ? strtoull(given, NULL, 0) : (uint64_t)now.tv_nsec | 1;
 }
 
-static int unbind(const struct memclient_name *name, void *data)
+static int unbind(const struct memclient_name_info *name, void *data)
 {
-    memclient_name_unbind(data, name->name);
+    memclient_unbind_name(data, name->name);
     return 0;
 }
 
@@ -264,7 +264,7 @@ static void I5_the_sums_agree_whatever_is_done_and_whoever_dies(void **state)
     uint64_t seed = a_seed();
     struct worker w = {.socket = broker->socket, .random = seed};
     struct child workers[WORKERS];
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     print_message("MEMORYD_TEST_SEED=%#llx\n", (unsigned long long)seed);
     w.board = mmap(NULL, sizeof(*w.board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -297,7 +297,7 @@ static void I5_the_sums_agree_whatever_is_done_and_whoever_dies(void **state)
     /* all that is left now has a name, or a token that expires */
     ctx = broker_connect(broker);
     assert_done(memclient_list_names(ctx, unbind, ctx));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     assert_ok(munmap(w.board, sizeof(*w.board)));
     broker_finish(broker);
 }

@@ -61,7 +61,7 @@ static void use_native(void)
     GET(memclient_alloc);
     GET(memclient_map);
     GET(memclient_share);
-    GET(memclient_subscribe);
+    GET(memclient_event_subscribe);
     GET(memclient_event_fd);
     GET(memclient_unmap);
     GET(memclient_buffer_unref);
@@ -70,7 +70,7 @@ static void use_native(void)
     void *p;
     int fd;
 
-    CHECK(!memclient_subscribe_(NULL, MEMCLIENT_EVENT_NAME) && !memclient_event_fd_(NULL, &fd));
+    CHECK(!memclient_event_subscribe_(NULL, MEMCLIENT_EVENT_NAME) && !memclient_event_fd_(NULL, &fd));
     CHECK(!memclient_alloc_(NULL, SIZE, NULL, &buf) && !memclient_map_(buf, NULL, &p));
     CHECK(!memclient_share_(buf, NULL, &token));
     memset(p, 1, SIZE);

@@ -64,6 +64,15 @@ void wire_open(struct wire *wire, const struct broker_process *broker)
     assert_true(try_to_introduce(wire));
 }
 
+void wire_open_as(struct wire *wire, const struct broker_process *broker, uid_t uid)
+{
+    uid_t own = geteuid();
+
+    assert_ok(seteuid(uid));
+    wire_open(wire, broker);
+    assert_ok(seteuid(own));
+}
+
 void wire_lose(struct wire *wire)
 {
     wire->fd = fd_close(wire->fd);
@@ -116,7 +125,10 @@ bool wire_receive(const struct wire *wire, struct wire_packet *reply)
     const uint8_t *payload;
 
     assert_true(wait_readable(wire->fd));
-    received = fd_receive(wire->fd, bytes, sizeof(bytes), MEMORYD_FDS_MAX, MSG_DONTWAIT);
+    /* before its last packets comes that it left ours unread */
+    do
+        received = fd_receive(wire->fd, bytes, sizeof(bytes), MEMORYD_FDS_MAX, MSG_DONTWAIT);
+    while (received.size < 0 && errno == ECONNRESET);
     if (received.size <= 0)
         return false;
     assert_int_equal(frame_decode(bytes, (size_t)received.size, received.n, FRAME_FROM_BROKER, &header, &payload), 0);

@@ -34,6 +34,8 @@ struct wire_packet {
 
 /* Connects and begins a session. */
 void wire_open(struct wire *wire, const struct broker_process *broker);
+/* ... as another user, as root only. */
+void wire_open_as(struct wire *wire, const struct broker_process *broker, uid_t uid);
 void wire_lose(struct wire *wire);
 /* Connects again, as long as it takes, and goes on with the session. */
 void wire_resume(struct wire *wire);

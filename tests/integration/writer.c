@@ -130,7 +130,7 @@ static void use_small_buffer(uint64_t turn)
 
     did(memclient_alloc(NULL, SMALL, NULL, &buf));
     did(memclient_map(buf, NULL, &address));
-    must(address == memclient_buffer_address(buf));
+    must(address == memclient_buffer_home(buf));
     words = address;
     for (size_t i = 0; i < SMALL / sizeof(*words); i++) {
         must(!words[i]);
@@ -141,7 +141,7 @@ static void use_small_buffer(uint64_t turn)
     did(memclient_open_token(NULL, &token, 0, &opened));
     must(memclient_buffer_id(opened) == memclient_buffer_id(buf));
     memclient_buffer_unref(opened);
-    did(memclient_revoke(NULL, &token));
+    did(memclient_revoke_token(NULL, &token));
     for (size_t i = 0; i < SMALL / sizeof(*words); i++)
         must(words[i] == word_of(turn, i));
     did(memclient_unmap(NULL, address, 0));
@@ -156,8 +156,8 @@ static void do_turn(struct memclient_buffer *buf, struct pages *pages)
     write_page(pages, turn);
     prove_page(pages, (size_t)(turn * 7 % PAGES));
     use_small_buffer(turn);
-    did(memclient_buffer_info(buf, &info));
-    must(info.id == memclient_buffer_id(buf) && info.state == MEMCLIENT_STATE_LIVE && info.holds >= 1 &&
+    did(memclient_buffer_query(buf, &info));
+    must(info.id == memclient_buffer_id(buf) && info.state == MEMCLIENT_BUFFER_STATE_LIVE && info.holds >= 1 &&
          info.names == 1 && info.length == sizeof(*pages) && info.address == (uintptr_t)pages);
 }
 
@@ -192,7 +192,7 @@ int main(int argc, char **argv)
     }
     sigaction(SIGTERM, &action, NULL);
     options.name = argv[1];
-    options.flags = MEMCLIENT_PUBLISHABLE;
+    options.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     did(memclient_alloc(NULL, sizeof(struct pages), &options, &buf));
     did(memclient_map(buf, NULL, &address));
     while (!terminated) {

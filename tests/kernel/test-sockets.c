@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* proto/limits: no frame is larger. */
@@ -458,9 +459,105 @@ static void I7_fds_in_flight_are_limited_per_sending_user(void **state)
     child_run(fill_the_budget_of_descriptors, NULL);
 }
 
+/* ---- descriptors that nobody wants ------------------------------------------------------------------------------- */
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+static int listen_as(struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const char *folder = getenv("TMPDIR");
+
+    assert_ok(fd);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(address->sun_path, sizeof(address->sun_path), "%.80s/rights.%d", folder ? folder : "/tmp", getpid());
+    (void)unlink(address->sun_path);
+    assert_ok(bind(fd, (const struct sockaddr *)address, sizeof(*address)));
+    assert_ok(listen(fd, 4));
+    return fd;
+}
+
+static int connect_to(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    assert_ok(fd);
+    assert_ok(connect(fd, (const struct sockaddr *)address, sizeof(*address)));
+    return fd;
+}
+
+static int passes_rights(int fd)
+{
+    int on = -1;
+    socklen_t size = sizeof(on);
+
+    assert_ok(getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, &size));
+    return on;
+}
+
+/* The broker never receives a descriptor of a client: it says so on the listening socket, before it accepts. Whoever
+ * connected before that may still send some, until the option is set on the accepted socket as well. */
+static void a_listening_socket_refuses_descriptors_for_all_that_it_accepts(void **state)
+{
+    struct sockaddr_un address;
+    FD_AUTO int listening = listen_as(&address);
+    FD_AUTO int early = connect_to(&address);
+    FD_AUTO int late = -1;
+    FD_AUTO int of_early = -1;
+    FD_AUTO int of_late = -1;
+    const int off = 0;
+
+    if (setsockopt(listening, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)) < 0)
+        test_skip("this kernel lets everybody send descriptors to everybody (before 6.16)");
+    late = connect_to(&address);
+    assert_true(fd_send_one(early, STDOUT_FILENO) > 0);
+    assert_errno((int)fd_send_one(late, STDOUT_FILENO), EPERM);
+    of_early = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    of_late = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    assert_int_equal(passes_rights(of_early), 1);
+    assert_int_equal(passes_rights(of_late), 0);
+    assert_ok(setsockopt(of_early, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)));
+    assert_errno((int)fd_send_one(early, STDOUT_FILENO), EPERM);
+    /* packets without any are as ever, and those to the client too */
+    assert_int_equal(send(late, "x", 1, 0), 1);
+    assert_true(fd_send_one(of_late, STDOUT_FILENO) > 0);
+    (void)unlink(address.sun_path);
+}
+
+/* Where the kernel refuses none, the broker looks first: without room for descriptors it learns that they are there,
+ * and has them not even for a moment. */
+static void looking_without_room_finds_descriptors_and_receives_none(void **state)
+{
+    int ends[2], watch, fd;
+    char byte;
+    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    unsigned before;
+
+    make_pair(SOCK_SEQPACKET, ends);
+    fd = marker(&watch);
+    assert_true(fd_send_one(ends[0], fd) > 0);
+    fd_closep(&fd);
+    before = fd_count();
+    for (unsigned i = 0; i < 2; i++) {
+        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+
+        assert_int_equal(recvmsg(ends[1], &message, MSG_PEEK | MSG_DONTWAIT), 1);
+        assert_true(message.msg_flags & MSG_CTRUNC);
+        assert_int_equal(fd_count(), before);
+        assert_false(destroyed(watch));
+    }
+    close_pair(ends);
+    assert_true(destroyed(watch));
+    close(watch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_listening_socket_refuses_descriptors_for_all_that_it_accepts),
+        cmocka_unit_test(looking_without_room_finds_descriptors_and_receives_none),
         cmocka_unit_test(stream_merges_a_message_with_the_next_ones_fds),
         cmocka_unit_test(stream_gives_the_fds_with_the_first_byte),
         cmocka_unit_test(stream_partial_write_takes_all_the_fds),

@@ -20,7 +20,7 @@ my @confined = (
     # uthash ends the process where there is no memory; base/hash.h does not
     [qr{^uthash\.h$}, qw(include/base/hash.h)],
     [qr{^seccomp\.h$}, qw(daemon/sandbox/make-filters.c)],
-    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sandbox/make-filters.c daemon/sys daemon/net daemon/app daemon/keeper client/rpc)],
+    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sandbox/make-filters.c daemon/sys daemon/net daemon/app daemon/door daemon/keeper daemon/log client/rpc)],
 );
 
 my %uses;
@@ -37,8 +37,8 @@ sub uses {
 # The file of the tree that #include "$name" means in $from, by the order of the include roots.
 sub resolve {
     my ($name, $from) = @_;
-    # installed headers are found wherever they are installed: by their neighbours
-    return dirname($from) . "/$name" if $from =~ m{^include/memclient/} && -e root() . '/' . dirname($from) . "/$name";
+    # installed headers, and what setup.py compiles, are found wherever they are: by their neighbours
+    return dirname($from) . "/$name" if $from =~ m{^(include/memclient|client/python)/} && -e root() . '/' . dirname($from) . "/$name";
     my @roots = $from =~ m{^(tests/unit/)?(client|hsa|nbla|opencl|umf)} ? ('include/', '', 'client/', 'daemon/')
                                                   : ('include/', '', 'daemon/', 'client/');
     for my $dir (@roots) {

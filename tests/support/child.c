@@ -13,14 +13,21 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Dies with the test program. The kernel forgets this when the process changes its uid. */
+#include "base/pidfd.h"
+
+/* Dies with the test program. The kernel forgets this when the process changes its uid. In a namespace of processes
+ * that the test program has made and is not in, it has no number. */
 static void die_with(pid_t parent)
 {
+    pid_t now;
+
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
+    now = getppid();
+    if (now && now != parent)
         _exit(EXIT_FAILURE);
 }
 
@@ -232,4 +239,20 @@ void child_use_up_memory(void)
         do
             got = malloc(size);
         while (got);
+}
+
+bool child_ends_are_told(void)
+{
+    struct pidfd_end end = {.mask = PIDFD_END_STATUS};
+    pid_t pid = fork();
+    int pidfd, r;
+
+    if (!pid)
+        _exit(0);
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    r = ioctl(pidfd, PIDFD_END_REQUEST, &end);
+    close(pidfd);
+    return r == 0 && end.mask & PIDFD_END_STATUS;
 }

@@ -18,6 +18,7 @@
 /* Two users that own nothing here: the one a broker might have, and a stranger. */
 #define UID_BROKER   61001
 #define UID_STRANGER 61002
+#define UID_VICTIM   61003
 
 struct child {
     pid_t pid;
@@ -53,6 +54,9 @@ void child_need_malloc(void);
 
 /* Runs body in a child and returns the signal that ended it, 0 if none did. Handlers are the defaults. */
 int child_signal(child_body *body, void *context);
+
+/* Does the kernel tell who is not the parent how a process ended (Linux 6.15)? */
+bool child_ends_are_told(void);
 
 /* Of any process; the latest, since one that is dying may still be there beside the next. 0 if it has none. */
 pid_t youngest_child_of(pid_t parent);

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +26,16 @@ unsigned fd_count(void)
         n++;
     closedir(dir);
     return n - 3; /* ".", "..", and the directory itself */
+}
+
+unsigned long fd_raise_limit(void)
+{
+    struct rlimit limit;
+
+    assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
+    limit.rlim_cur = limit.rlim_max;
+    assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
+    return limit.rlim_cur;
 }
 
 int fd_reopen(int fd, int flags)

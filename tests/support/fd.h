@@ -17,6 +17,9 @@
 /* Open descriptors of this process, the one used for counting not counted. */
 unsigned fd_count(void);
 
+/* Lets this process have as many descriptors as it may, and returns how many these are. */
+unsigned long fd_raise_limit(void);
+
 /* A new open file description of the file behind fd; -1 and errno. CLOEXEC. */
 int fd_reopen(int fd, int flags);
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,9 @@
 #define FILE_SIZE 65536
 
 struct fuse_counts {
-    unsigned flushes; /* atomic, as is the next */
+    unsigned flushes; /* atomic, as are the next */
     unsigned reads;
+    unsigned writes;
 };
 
 /* Where the server has its file, in its own view of the file system. */
@@ -43,12 +45,17 @@ static void fuse_reply(int device, uint64_t unique, int error, const void *data,
     CHECK(write(device, packet, head.len) == (ssize_t)head.len || errno == ENOENT);
 }
 
-static void fuse_answer(int device, const struct fuse_in_header *head, struct fuse_counts *counts)
+static void fuse_answer(int device, const struct fuse_in_header *head, const struct fuse *fuse)
 {
+    struct fuse_counts *counts = fuse->counts;
     const struct fuse_attr attributes = {
         .ino = FUSE_ROOT_ID, .size = FILE_SIZE, .mode = S_IFREG | 0666, .nlink = 1, .blksize = 4096};
-    const struct fuse_init_out init = {
-        .major = FUSE_KERNEL_VERSION, .minor = 31, .max_background = 16, .max_write = 4096, .time_gran = 1};
+    const struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION,
+                                       .minor = 31,
+                                       .max_background = 16,
+                                       .max_write = 4096,
+                                       .time_gran = 1,
+                                       .flags = fuse->caches ? FUSE_WRITEBACK_CACHE : 0};
     const struct fuse_attr_out attr = {.attr_valid = 3600, .attr = attributes};
     const struct fuse_open_out opened = {.fh = 1};
 
@@ -62,8 +69,15 @@ static void fuse_answer(int device, const struct fuse_in_header *head, struct fu
     case FUSE_OPEN:
         fuse_reply(device, head->unique, 0, &opened, sizeof(opened));
         break;
-    case FUSE_FLUSH: /* never answered */
-        __atomic_add_fetch(&counts->flushes, 1, __ATOMIC_SEQ_CST);
+    case FUSE_FLUSH: /* not answered unless it is what is written that hangs */
+        if (fuse->caches)
+            fuse_reply(device, head->unique, 0, NULL, 0);
+        else
+            __atomic_add_fetch(&counts->flushes, 1, __ATOMIC_SEQ_CST);
+        break;
+    case FUSE_WRITE: /* never answered */
+    case FUSE_SETATTR:
+        __atomic_add_fetch(&counts->writes, 1, __ATOMIC_SEQ_CST);
         break;
     case FUSE_READ: /* likewise */
         __atomic_add_fetch(&counts->reads, 1, __ATOMIC_SEQ_CST);
@@ -85,6 +99,7 @@ static void fuse_serve(int channel, void *context)
 {
     struct fuse *fuse = context;
     static char request[1 << 18];
+    struct pollfd polls[2] = {{.events = POLLIN}, {.fd = channel}};
     char options[128];
     char path[PATH_MAX];
     int device;
@@ -100,12 +115,15 @@ static void fuse_serve(int channel, void *context)
     if (mount("test", path, "fuse", 0, options) < 0)
         child_skip("FUSE cannot be mounted here");
     tell(channel);
-    for (;;) {
-        ssize_t n = read(device, request, sizeof(request));
+    polls[0].fd = device;
+    /* the test program, when it dies, hangs in closing the file itself, and is not dead before that is over; but its
+     * end of the channel has a lower number */
+    while (poll(polls, 2, -1) > 0 && !(polls[1].revents & POLLHUP)) {
+        ssize_t n = polls[0].revents ? read(device, request, sizeof(request)) : 0;
 
         if (n >= (ssize_t)sizeof(struct fuse_in_header))
-            fuse_answer(device, (const struct fuse_in_header *)(const void *)request, fuse->counts);
-        else if (n >= 0 || (errno != EINTR && errno != ENOENT && errno != EAGAIN))
+            fuse_answer(device, (const struct fuse_in_header *)(const void *)request, fuse);
+        else if (n < 0 && errno != EINTR && errno != ENOENT && errno != EAGAIN)
             break;
     }
 }
@@ -138,9 +156,21 @@ int fuse_open(const struct fuse *fuse)
     return fd;
 }
 
+void fuse_write(int fd)
+{
+    static const char page[4096]; /* whole, or the kernel would read the rest of it first */
+
+    CHECK(write(fd, page, sizeof(page)) == sizeof(page));
+}
+
 unsigned fuse_flushes(const struct fuse *fuse)
 {
     return __atomic_load_n(&fuse->counts->flushes, __ATOMIC_SEQ_CST);
+}
+
+unsigned fuse_writes(const struct fuse *fuse)
+{
+    return __atomic_load_n(&fuse->counts->writes, __ATOMIC_SEQ_CST);
 }
 
 unsigned fuse_reads(const struct fuse *fuse)

@@ -37,6 +37,11 @@
 /* The size is fixed and nobody may change the set of seals: what every buffer has. */
 #define SEALS_BUFFER (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+/* Options of memclient_reserve(). */
+#define RESERVE_WITH(...) (&(struct memclient_reserve_options){sizeof(struct memclient_reserve_options), __VA_ARGS__})
+/* ... for this process only */
+#define RESERVE_PRIVATE(...) RESERVE_WITH(.flags = MEMCLIENT_RESERVE_PRIVATE, __VA_ARGS__)
+
 /* The default huge page of hugetlb; 0 if this kernel has none. */
 size_t huge_page_size(void);
 

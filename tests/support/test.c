@@ -65,6 +65,13 @@ void test_needs_root(void)
         test_skip("needs root");
 }
 
+bool test_has_root(void)
+{
+    if (geteuid() != 0)
+        fprintf(stderr, "SKIP: needs root\n");
+    return geteuid() == 0;
+}
+
 void test_fail_errno(const char *what, const char *file, int line)
 {
     int error = errno;

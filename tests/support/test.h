@@ -50,6 +50,11 @@ int test_finish(int failures);
 /* Skip unless the process is root (many facts are about other users). */
 void test_needs_root(void);
 
+/* For the main of tests that all need root in their setup, which cannot skip: cmocka takes that for a failure. */
+#define test_run_as_root(tests, group_setup, group_teardown) \
+    (test_has_root() ? test_run((tests), (group_setup), (group_teardown)) : TEST_SKIPPED)
+bool test_has_root(void);
+
 /* It has limits of its own, which are not the kernel's. */
 bool test_under_valgrind(void);
 

@@ -64,21 +64,21 @@ static void begin_outside_of_calls(struct client *c)
 
 static void connect_it(struct client *c)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
 
     options.socket = c->start->socket;
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
     options.deadline_ms = MEMCLIENT_FOREVER;
     options.program = "torture";
-    DO(memclient_open(&options, &c->ctx));
+    DO(memclient_context_open(&options, &c->ctx));
 }
 
 static void leave(struct client *c)
 {
     places_leave(c);
     own_forget_all(c);
-    call_begins(c, "memclient_close");
-    memclient_close(c->ctx);
+    call_begins(c, "memclient_context_close");
+    memclient_context_close(c->ctx);
     call_ended(c, 0, 0, "", 0);
     c->ctx = NULL;
 }
@@ -165,7 +165,7 @@ static void something(struct client *c)
 static void count(struct client *c)
 {
     places_drop_stale(c);
-    DO(memclient_ping(c->ctx)); /* what was given up has arrived */
+    DO(memclient_broker_ping(c->ctx)); /* what was given up has arrived */
     c->me->handles = c->me->buffers = c->me->reservations = 0;
     c->me->bytes = 0;
     for (unsigned i = 0; i < PLACES; i++)

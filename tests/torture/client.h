@@ -24,7 +24,7 @@ struct own {
 
 struct client {
     const struct start *start;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct random random;
     struct member *me;
     uint32_t number; /* of the member */

@@ -99,31 +99,31 @@ static void take_inventory(pid_t keeper, struct inventory *inventory)
             complain("the judge: %s: %s (\"%s\")", #call, strerror(-result_), memclient_error()); \
     } while (0)
 
-static struct memclient *come(const char *socket)
+static struct memclient_context *come(const char *socket)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx = NULL;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx = NULL;
 
     options.socket = socket;
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
     options.deadline_ms = PATIENCE_MS;
-    ASK(memclient_open(&options, &ctx));
+    ASK(memclient_context_open(&options, &ctx));
     return ctx;
 }
 
-static struct memclient_broker_status status_of(struct memclient *ctx)
+static struct memclient_broker_info status_of(struct memclient_context *ctx)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
 
-    ASK(memclient_status(ctx, &status));
+    ASK(memclient_broker_query(ctx, &status));
     return status;
 }
 
-static uint64_t prove_sums(struct memclient *ctx)
+static uint64_t prove_sums(struct memclient_context *ctx)
 {
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
 
-    ASK(memclient_check(ctx, &result));
+    ASK(memclient_broker_check(ctx, &result));
     for (uint32_t i = 0; i < result.n_sentences; i++)
         complain("check: %s", result.sentences[i]);
     if (result.faults)
@@ -133,10 +133,10 @@ static uint64_t prove_sums(struct memclient *ctx)
 
 void judge_inventory(const char *socket, pid_t keeper, struct inventory *inventory)
 {
-    struct memclient *ctx = come(socket);
+    struct memclient_context *ctx = come(socket);
 
     inventory->records = prove_sums(ctx);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     /* the connection's descriptor goes when the broker has seen the end of it */
     for (int i = 0; i < 1000; i++) {
         take_inventory(keeper, inventory);
@@ -149,7 +149,7 @@ void judge_inventory(const char *socket, pid_t keeper, struct inventory *invento
 /* ---- what killed clients left ------------------------------------------------------------------------------------ */
 
 struct sweep {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     bool all;
 };
 
@@ -173,12 +173,12 @@ static bool is_wanted_name(const char *name)
     return false;
 }
 
-static int sweep_name(const struct memclient_name *name, void *data)
+static int sweep_name(const struct memclient_name_info *name, void *data)
 {
     struct sweep *sweep = data;
 
     if (sweep->all || !is_wanted_name(name->name))
-        ASK(memclient_name_unbind(sweep->ctx, name->name));
+        ASK(memclient_unbind_name(sweep->ctx, name->name));
     return 0;
 }
 
@@ -209,7 +209,7 @@ static int sweep_token(const struct memclient_token_info *token, void *data)
 }
 
 /* Tokens first: those of a buffer go with it. */
-static void sweep_up(struct memclient *ctx, bool all)
+static void sweep_up(struct memclient_context *ctx, bool all)
 {
     struct sweep sweep = {.ctx = ctx, .all = all};
 
@@ -289,7 +289,7 @@ static struct sums what_should_be(void)
     return sums;
 }
 
-static bool are_equal(const struct memclient_broker_status *is, const struct sums *should)
+static bool are_equal(const struct memclient_broker_info *is, const struct sums *should)
 {
     return is->sessions == should->sessions && is->buffers == should->buffers && is->buffers_detached == 0 &&
            is->bytes == should->bytes && is->names == should->names && is->tokens == should->tokens &&
@@ -319,9 +319,9 @@ static int say_if_unknown(const struct memclient_buffer_info *info, void *data)
     return 0;
 }
 
-static void compare(struct memclient *ctx, const struct sums *should)
+static void compare(struct memclient_context *ctx, const struct sums *should)
 {
-    struct memclient_broker_status is = status_of(ctx);
+    struct memclient_broker_info is = status_of(ctx);
 
     if (WAIT_UNTIL((is = status_of(ctx), are_equal(&is, should))))
         return;
@@ -334,7 +334,7 @@ static void compare(struct memclient *ctx, const struct sums *should)
 }
 
 /* Done once and not twice: each session has just what its client has. */
-static int compare_session(const struct memclient_session *session, void *data)
+static int compare_session(const struct memclient_session_info *session, void *data)
 {
     (void)data;
     for (uint32_t i = 0; i < CLIENTS; i++) {
@@ -365,7 +365,7 @@ static void settle_places(void)
 
 void judge_round(const char *socket, pid_t keeper)
 {
-    struct memclient *ctx = come(socket);
+    struct memclient_context *ctx = come(socket);
     struct sums should;
 
     settle_places();
@@ -377,19 +377,19 @@ void judge_round(const char *socket, pid_t keeper)
     for (uint32_t i = 0; i < PLACES; i++)
         if (shared->places[i].life != LIFE_NONE)
             judge_bytes(keeper, i);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* From its most down to nothing, a half every 10 s. */
 #define STOCK_GOES_MS 200000
 
-static int add_stock(const struct memclient_pool *pool, void *data)
+static int add_stock(const struct memclient_pool_info *pool, void *data)
 {
     *(uint64_t *)data += pool->stock_buffers;
     return 0;
 }
 
-static bool wait_for_stock(struct memclient *ctx)
+static bool wait_for_stock(struct memclient_context *ctx)
 {
     int64_t end = wait_now_ms() + STOCK_GOES_MS;
     uint64_t stock;
@@ -405,13 +405,13 @@ static bool wait_for_stock(struct memclient *ctx)
 void judge_end(const char *socket, pid_t keeper, const struct inventory *before, struct inventory *after)
 {
     static const struct sums nothing = {.sessions = 1};
-    struct memclient *ctx = come(socket);
+    struct memclient_context *ctx = come(socket);
 
     sweep_up(ctx, true);
     compare(ctx, &nothing);
     if (!wait_for_stock(ctx))
         complain("buffers are still in stock, though nobody asked for any in the last %d s", STOCK_GOES_MS / 1000);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     (void)WAIT_UNTIL((judge_inventory(socket, keeper, after), strcmp(before->text, after->text) == 0));
     if (strcmp(before->text, after->text) != 0)
         complain("the descriptors are not those of the start; before:\n%s\nafter:\n%s", before->text, after->text);

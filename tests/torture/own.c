@@ -74,7 +74,7 @@ static void map_again(struct client *c, struct own *own)
     own->key = new_key(c);
     bytes_write(again, own->size, own->key);
     DO(memclient_protect(c->ctx, again, 0, MEMCLIENT_READ));
-    DO(memclient_query_address(again, &info));
+    DO(memclient_address_query(again, &info));
     MUST(info.buffer == own->buf && info.access == MEMCLIENT_READ);
     verify(c, again, own->size, &own->key, 1);
     DO(memclient_unmap(c->ctx, again, 0));
@@ -130,7 +130,7 @@ static void use_up_tokens(struct client *c, struct own *own)
     options.flags = one_in(&c->random, 2) ? MEMCLIENT_TOKEN_KEEPING : 0;
     DO(memclient_share_many(2, bufs, &options, tokens, results));
     MUST(results[0] == 0 && results[1] == 0);
-    DO(memclient_open_tokens(c->ctx, 2, tokens, 0, bufs, results));
+    DO(memclient_open_token_many(c->ctx, 2, tokens, 0, bufs, results));
     MUST(results[0] == 0 && results[1] == 0);
     MUST(bufs[0] == own->buf && bufs[1] == own->buf);
     memclient_buffer_unref(bufs[0]);
@@ -139,10 +139,10 @@ static void use_up_tokens(struct client *c, struct own *own)
     memclient_buffer_unref(again);
     MUST_REFUSE(memclient_open_token(c->ctx, &tokens[0], 0, &again), EKEYEXPIRED);
     if (one_in(&c->random, 2)) {
-        DO(memclient_revoke(c->ctx, &tokens[1]));
+        DO(memclient_revoke_token(c->ctx, &tokens[1]));
         MUST_REFUSE(memclient_open_token(c->ctx, &tokens[1], 0, &again), EKEYREVOKED);
     } else {
-        DO(memclient_revoke_all(own->buf));
+        DO(memclient_buffer_revoke_tokens(own->buf));
     }
 }
 
@@ -152,7 +152,7 @@ static void publish(struct client *c)
     struct own own = {.size = some_size(c)};
     int fd;
 
-    options.flags = MEMCLIENT_PUBLISHABLE;
+    options.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     DO(memclient_alloc(c->ctx, own.size, &options, &own.buf));
     map(c, &own);
     fill(c, &own);
@@ -172,7 +172,7 @@ static void reserve_or_not(struct client *c)
         DO(memclient_reservation_release(*slot));
         *slot = NULL;
     } else {
-        DO(memclient_reserve(c->ctx, (1 + below(c, 64)) * page_size(), 0, 0, slot));
+        DO(memclient_reserve(c->ctx, (1 + below(c, 64)) * page_size(), NULL, slot));
     }
 }
 
@@ -185,13 +185,13 @@ static void place(struct client *c)
 
     if (is_a_child(c))
         return; /* as for map() */
-    options.flags = MEMCLIENT_NO_ADDRESS;
-    DO(memclient_reserve(c->ctx, own.size + page_size(), 0, 0, &reservation));
+    options.flags = MEMCLIENT_ALLOC_NO_HOME;
+    DO(memclient_reserve(c->ctx, own.size + page_size(), NULL, &reservation));
     DO(memclient_alloc(c->ctx, own.size, &options, &own.buf));
     where.address = (char *)memclient_reservation_address(reservation) + page_size();
     DO(memclient_map(own.buf, &where, &own.address));
     MUST(own.address == where.address);
-    MUST(memclient_buffer_address(own.buf) == where.address);
+    MUST(memclient_buffer_home(own.buf) == where.address);
     fill(c, &own);
     forget(c, &own);
     DO(memclient_reservation_release(reservation));
@@ -306,8 +306,8 @@ COUNTER(buffer_info)
 
 void ask_something(struct client *c)
 {
-    struct memclient_connection_info connection = MEMCLIENT_CONNECTION_INFO_INIT;
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_context_info connection = MEMCLIENT_CONTEXT_INFO_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
     struct memclient_event event = MEMCLIENT_EVENT_INIT;
     uint64_t n = 0;
@@ -338,27 +338,27 @@ void ask_something(struct client *c)
         DO(memclient_list_buffers(c->ctx, count_buffer_info, &n));
         break;
     case 7:
-        DO(memclient_status(c->ctx, &status));
+        DO(memclient_broker_query(c->ctx, &status));
         MUST(status.sessions >= 1);
         break;
     case 8:
-        DO(memclient_connection(c->ctx, &connection));
+        DO(memclient_context_query(c->ctx, &connection));
         break;
     case 9:
-        DO(memclient_check(c->ctx, &result));
+        DO(memclient_broker_check(c->ctx, &result));
         if (result.faults)
             complain("the broker's sums do not agree: %s", result.sentences[0]);
         MUST(result.faults == 0);
         break;
     case 10:
-        DO(memclient_subscribe(c->ctx, (unsigned)below(c, 16)));
+        DO(memclient_event_subscribe(c->ctx, (unsigned)below(c, 16)));
         break;
     case 11:
-        while (memclient_next_event(c->ctx, &event) == 0)
+        while (memclient_event_next(c->ctx, &event) == 0)
             n++;
         break;
     default:
-        DO(memclient_ping(c->ctx));
+        DO(memclient_broker_ping(c->ctx));
         break;
     }
 }

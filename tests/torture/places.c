@@ -149,7 +149,7 @@ static void make(struct client *c, struct place *place)
     place->size = some_size(c);
     place->published = one_in(&c->random, 5);
     place_name(number_of(place), place->generation, false, name);
-    options.flags = place->published ? MEMCLIENT_PUBLISHABLE : 0;
+    options.flags = place->published ? MEMCLIENT_ALLOC_PUBLISHABLE : 0;
     options.name = life == LIFE_NAMED ? name : NULL;
     DO(memclient_alloc(c->ctx, place->size, &options, &buf));
     place->life = life;
@@ -243,11 +243,11 @@ static void bind_or_unbind(struct client *c, struct place *place)
     place_name(number_of(place), place->generation, true, name);
     place->changing = true;
     if (place->second_name) {
-        DO(memclient_name_unbind(c->ctx, name));
-        MUST_REFUSE(memclient_name_unbind(c->ctx, name), ENOENT);
+        DO(memclient_unbind_name(c->ctx, name));
+        MUST_REFUSE(memclient_unbind_name(c->ctx, name), ENOENT);
     } else {
-        DO(memclient_name_bind(held_of(c, place)->buf, name, NULL));
-        MUST_REFUSE(memclient_name_bind(held_of(c, place)->buf, name, NULL), EEXIST);
+        DO(memclient_bind_name(held_of(c, place)->buf, name, NULL));
+        MUST_REFUSE(memclient_bind_name(held_of(c, place)->buf, name, NULL), EEXIST);
     }
     place->second_name = !place->second_name;
     place->changing = false;
@@ -263,8 +263,8 @@ static void new_token(struct client *c, struct place *place)
         return;
     place->changing = true;
     make_token(c, place, held->buf);
-    DO(memclient_revoke(c->ctx, &old));
-    MUST_REFUSE(memclient_revoke(c->ctx, &old), EKEYREVOKED);
+    DO(memclient_revoke_token(c->ctx, &old));
+    MUST_REFUSE(memclient_revoke_token(c->ctx, &old), EKEYREVOKED);
     place->changing = false;
 }
 
@@ -272,10 +272,10 @@ static void ask(struct client *c, const struct place *place)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
 
-    DO(memclient_buffer_info(held_of(c, place)->buf, &info));
+    DO(memclient_buffer_query(held_of(c, place)->buf, &info));
     MUST(info.id == place->id);
     MUST(info.length == place->size && info.bytes == place->size);
-    MUST(info.state == MEMCLIENT_STATE_LIVE);
+    MUST(info.state == MEMCLIENT_BUFFER_STATE_LIVE);
     MUST(info.names == (place->life == LIFE_NAMED ? 1u + place->second_name : 0u));
     MUST(info.tokens == 1);
     MUST(info.holds >= 1);
@@ -304,15 +304,15 @@ static void end(struct client *c, struct place *place)
 
     place->changing = true;
     if (one_in(&c->random, 2)) {
-        DO(memclient_destroy(c->ctx, place->id, false));
+        DO(memclient_destroy_id(c->ctx, place->id, 0));
     } else if (place->life == LIFE_NAMED) {
         place_name(number_of(place), place->generation, false, name);
-        DO(memclient_name_unbind(c->ctx, name));
+        DO(memclient_unbind_name(c->ctx, name));
         place_name(number_of(place), place->generation, true, name);
         if (place->second_name)
-            DO(memclient_name_unbind(c->ctx, name));
+            DO(memclient_unbind_name(c->ctx, name));
     } else if (place->life == LIFE_KEPT) {
-        DO(memclient_revoke(c->ctx, &place->token));
+        DO(memclient_revoke_token(c->ctx, &place->token));
     } else if (!mine) {
         place->changing = false;
         return;

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #define SIZE (64 * KIB)
@@ -13,23 +15,23 @@
 
 /* ---- what they have in common ------------------------------------------------------------------------------------ */
 
-static struct memclient *join(const struct actor *a)
+static struct memclient_context *join(const struct actor *a)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx;
 
     options.socket = a->socket;
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
     options.deadline_ms = PATIENCE_MS;
-    CHECK_DONE(memclient_open(&options, &ctx));
+    CHECK_DONE(memclient_context_open(&options, &ctx));
     return ctx;
 }
 
-static struct memclient_broker_status status(struct actor *a)
+static struct memclient_broker_info status(struct actor *a)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
 
-    CHECK_DONE(memclient_status(a->ctx, &status));
+    CHECK_DONE(memclient_broker_query(a->ctx, &status));
     return status;
 }
 
@@ -37,7 +39,7 @@ static struct memclient_buffer_info info(struct memclient_buffer *buf)
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
 
-    CHECK_DONE(memclient_buffer_info(buf, &info));
+    CHECK_DONE(memclient_buffer_query(buf, &info));
     return info;
 }
 
@@ -97,7 +99,7 @@ static void verify_that_the_other_has_it(struct actor *a)
     CHECK(pattern_holds(p, SIZE, SEED));
     CHECK_DONE(memclient_unmap(a->other, p, 0));
     a->bufs[0] = memclient_buffer_unref(a->bufs[0]);
-    CHECK_DONE(memclient_ping(a->other));
+    CHECK_DONE(memclient_broker_ping(a->other));
     CHECK(info(a->buf).holds == 1);
     CHECK(pattern_holds(a->address, SIZE, SEED));
 }
@@ -107,7 +109,7 @@ static void verify_that_the_other_has_it(struct actor *a)
 /* In a process of its own: a session whose HELLO was done and never answered ends with its process. */
 static void act_hello(struct actor *a)
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int status;
     pid_t pid;
 
@@ -116,8 +118,8 @@ static void act_hello(struct actor *a)
     CHECK(pid >= 0);
     if (pid == 0) {
         ctx = join(a);
-        CHECK_DONE(memclient_ping(ctx));
-        memclient_close(ctx);
+        CHECK_DONE(memclient_broker_ping(ctx));
+        memclient_context_close(ctx);
         _exit(EXIT_SUCCESS);
     }
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
@@ -131,27 +133,27 @@ static void prepare_goodbye(struct actor *a)
 
 static void act_goodbye(struct actor *a)
 {
-    memclient_close(a->third);
+    memclient_context_close(a->third);
 }
 
 static void act_ping(struct actor *a)
 {
-    CHECK_DONE(memclient_ping(a->ctx));
+    CHECK_DONE(memclient_broker_ping(a->ctx));
 }
 
 static void act_subscribe(struct actor *a)
 {
-    CHECK_DONE(memclient_subscribe(a->ctx, MEMCLIENT_EVENT_NAME));
+    CHECK_DONE(memclient_event_subscribe(a->ctx, MEMCLIENT_EVENT_NAME));
 }
 
-static bool comes(struct memclient *ctx, unsigned kind)
+static bool comes(struct memclient_context *ctx, unsigned kind)
 {
     struct memclient_event event = MEMCLIENT_EVENT_INIT;
     int r;
 
-    CHECK_DONE(memclient_ping(ctx));
+    CHECK_DONE(memclient_broker_ping(ctx));
     do
-        r = memclient_next_event(ctx, &event);
+        r = memclient_event_next(ctx, &event);
     while (r == 0 && event.kind != kind);
     return r == 0;
 }
@@ -160,8 +162,8 @@ static void verify_subscribe(struct actor *a)
 {
     make(a, 0, "matrix/subscribed");
     CHECK(WAIT_UNTIL(comes(a->ctx, MEMCLIENT_EVENT_NAME)));
-    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/subscribed"));
-    CHECK_DONE(memclient_subscribe(a->ctx, 0));
+    CHECK_DONE(memclient_unbind_name(a->ctx, "matrix/subscribed"));
+    CHECK_DONE(memclient_event_subscribe(a->ctx, 0));
     while (comes(a->ctx, MEMCLIENT_EVENT_NAME))
         ;
     drop(a);
@@ -178,7 +180,7 @@ static void act_alloc(struct actor *a)
 
 static void verify_alloc(struct actor *a)
 {
-    struct memclient_broker_status now = status(a);
+    struct memclient_broker_info now = status(a);
 
     CHECK(now.buffers == a->before.buffers + 3);
     CHECK(now.bytes == a->before.bytes + 6 * SIZE);
@@ -204,7 +206,7 @@ static void prepare_alloc_shared(struct actor *a)
         CHECK_DONE(memclient_share(a->buf, NULL, &token));
         drop(a);
     }
-    CHECK_DONE(memclient_ping(a->ctx));
+    CHECK_DONE(memclient_broker_ping(a->ctx));
 }
 
 static void act_alloc_shared(struct actor *a)
@@ -233,11 +235,11 @@ static void verify_alloc_named(struct actor *a)
 {
     CHECK(info(a->buf).names == 1);
     CHECK(status(a).buffers == a->before.buffers + 1);
-    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/alloc"));
+    CHECK_DONE(memclient_unbind_name(a->ctx, "matrix/alloc"));
     drop(a);
 }
 
-static int add_ready(const struct memclient_pool *pool, void *data)
+static int add_ready(const struct memclient_pool_info *pool, void *data)
 {
     *(uint64_t *)data += pool->stock_ready;
     return 0;
@@ -257,7 +259,7 @@ static void prepare_alloc_ready(struct actor *a)
     while (!ready(a)) {
         make(a, 0, NULL);
         drop(a);
-        CHECK_DONE(memclient_ping(a->ctx));
+        CHECK_DONE(memclient_broker_ping(a->ctx));
         usleep(1000);
     }
 }
@@ -280,7 +282,21 @@ static void verify_alloc_ready(struct actor *a)
 static void act_release(struct actor *a)
 {
     drop(a);
-    CHECK_DONE(memclient_ping(a->ctx));
+    CHECK_DONE(memclient_broker_ping(a->ctx));
+}
+
+/* So many that it takes several turns. */
+static void prepare_release_many(struct actor *a)
+{
+    const uint64_t sizes[] = {SIZE, SIZE, SIZE};
+
+    CHECK_DONE(memclient_alloc_many(a->ctx, 3, sizes, NULL, a->bufs));
+}
+
+static void act_release_many(struct actor *a)
+{
+    memclient_buffer_unref_many(3, a->bufs);
+    CHECK_DONE(memclient_broker_ping(a->ctx));
 }
 
 static void act_export(struct actor *a)
@@ -333,6 +349,22 @@ static void prepare_adopt(struct actor *a)
 static void act_adopt(struct actor *a)
 {
     CHECK_DONE(memclient_adopt_fd(a->ctx, a->fd, &a->buf));
+}
+
+/* As a program does that closes what it does not know: the library asks for another socket to the door. It is the one
+ * without a name that is not of the test program. */
+static void act_door(struct actor *a)
+{
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_un name;
+        struct ucred peer;
+        socklen_t size = sizeof(name), n = sizeof(peer);
+
+        if (!getpeername(fd, (struct sockaddr *)&name, &size) && size == sizeof(name.sun_family) &&
+            !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) && peer.pid != getppid())
+            close(fd);
+    }
+    act_adopt(a);
 }
 
 /* One, however often it was asked for. */
@@ -391,7 +423,7 @@ static void act_lookup(struct actor *a)
 static void verify_lookup(struct actor *a)
 {
     verify_that_the_other_has_it(a);
-    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/lookup"));
+    CHECK_DONE(memclient_unbind_name(a->ctx, "matrix/lookup"));
     unmap_and_drop(a);
 }
 
@@ -411,7 +443,7 @@ static void verify_share(struct actor *a)
     CHECK(info(a->buf).tokens == 1);
     CHECK_DONE(memclient_open_token(a->other, &a->token, 0, &a->bufs[0]));
     verify_that_the_other_has_it(a);
-    CHECK_DONE(memclient_revoke(a->ctx, &a->token));
+    CHECK_DONE(memclient_revoke_token(a->ctx, &a->token));
     CHECK(info(a->buf).tokens == 0);
     unmap_and_drop(a);
 }
@@ -424,7 +456,7 @@ static void prepare_revoke(struct actor *a)
 
 static void act_revoke(struct actor *a)
 {
-    CHECK_DONE(memclient_revoke(a->ctx, &a->token));
+    CHECK_DONE(memclient_revoke_token(a->ctx, &a->token));
 }
 
 static void verify_revoked(struct actor *a)
@@ -449,13 +481,13 @@ static void prepare_many_tokens(struct actor *a)
 
 static void act_revoke_all(struct actor *a)
 {
-    CHECK_DONE(memclient_revoke_all(a->buf));
+    CHECK_DONE(memclient_buffer_revoke_tokens(a->buf));
 }
 
 static void verify_revoke_all(struct actor *a)
 {
     verify_revoked(a);
-    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/destroy"));
+    CHECK_DONE(memclient_unbind_name(a->ctx, "matrix/destroy"));
     unmap_and_drop(a);
 }
 
@@ -463,7 +495,7 @@ static void verify_revoke_all(struct actor *a)
 
 static void prepare_publish(struct actor *a)
 {
-    make_and_fill(a, MEMCLIENT_PUBLISHABLE, NULL);
+    make_and_fill(a, MEMCLIENT_ALLOC_PUBLISHABLE, NULL);
 }
 
 static void act_publish(struct actor *a)
@@ -523,12 +555,12 @@ static void prepare_destroy(struct actor *a)
 
 static void act_destroy(struct actor *a)
 {
-    CHECK_DONE(memclient_destroy(a->ctx, a->id, false));
+    CHECK_DONE(memclient_destroy_id(a->ctx, a->id, 0));
 }
 
 static void act_destroy_by_force(struct actor *a)
 {
-    CHECK_DONE(memclient_destroy(a->ctx, a->id, true));
+    CHECK_DONE(memclient_destroy_id(a->ctx, a->id, MEMCLIENT_DESTROY_FORCE));
 }
 
 static void verify_destroy(struct actor *a)
@@ -561,15 +593,15 @@ static void act_info(struct actor *a)
 
 static void act_bind(struct actor *a)
 {
-    CHECK_DONE(memclient_name_bind(a->buf, "matrix/bind", NULL));
+    CHECK_DONE(memclient_bind_name(a->buf, "matrix/bind", NULL));
 }
 
 static void verify_bind(struct actor *a)
 {
     CHECK(info(a->buf).names == 1);
     CHECK(status(a).names == a->before.names + 1);
-    CHECK_REFUSED(memclient_name_bind(a->buf, "matrix/bind", NULL), EEXIST);
-    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/bind"));
+    CHECK_REFUSED(memclient_bind_name(a->buf, "matrix/bind", NULL), EEXIST);
+    CHECK_DONE(memclient_unbind_name(a->ctx, "matrix/bind"));
     CHECK(info(a->buf).names == 0);
     drop(a);
 }
@@ -581,13 +613,13 @@ static void prepare_unbind(struct actor *a)
 
 static void act_unbind(struct actor *a)
 {
-    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/unbind"));
+    CHECK_DONE(memclient_unbind_name(a->ctx, "matrix/unbind"));
 }
 
 static void verify_unbind(struct actor *a)
 {
     CHECK(info(a->buf).names == 0);
-    CHECK_REFUSED(memclient_name_unbind(a->ctx, "matrix/unbind"), ENOENT);
+    CHECK_REFUSED(memclient_unbind_name(a->ctx, "matrix/unbind"), ENOENT);
     drop(a);
 }
 
@@ -595,7 +627,7 @@ static void verify_unbind(struct actor *a)
 
 static void act_reserve(struct actor *a)
 {
-    CHECK_DONE(memclient_reserve(a->ctx, SIZE, 0, 0, &a->reservation));
+    CHECK_DONE(memclient_reserve(a->ctx, SIZE, NULL, &a->reservation));
 }
 
 static void release_reservation(struct actor *a)
@@ -612,7 +644,7 @@ static void verify_reserve(struct actor *a)
 static void act_unreserve(struct actor *a)
 {
     release_reservation(a);
-    CHECK_DONE(memclient_ping(a->ctx));
+    CHECK_DONE(memclient_broker_ping(a->ctx));
 }
 
 static void verify_unreserve(struct actor *a)
@@ -622,7 +654,7 @@ static void verify_unreserve(struct actor *a)
 
 static void prepare_place(struct actor *a)
 {
-    make(a, MEMCLIENT_NO_ADDRESS, NULL);
+    make(a, MEMCLIENT_ALLOC_NO_HOME, NULL);
     act_reserve(a);
 }
 
@@ -654,13 +686,13 @@ static void act_check(struct actor *a)
 {
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
 
-    CHECK_DONE(memclient_check(a->ctx, &result));
+    CHECK_DONE(memclient_broker_check(a->ctx, &result));
     CHECK(result.faults == 0);
 }
 
 static void act_upgrade(struct actor *a)
 {
-    CHECK_DONE(memclient_upgrade(a->ctx));
+    CHECK_DONE(memclient_broker_upgrade(a->ctx));
 }
 
 static void verify_upgrade(struct actor *a)
@@ -675,7 +707,7 @@ static void act_reload(struct actor *a)
 {
     struct memclient_reload_result result = MEMCLIENT_RELOAD_RESULT_INIT;
 
-    CHECK_DONE(memclient_reload(a->ctx, &result));
+    CHECK_DONE(memclient_broker_reload(a->ctx, &result));
     CHECK(result.n_lines == 0);
 }
 
@@ -700,18 +732,41 @@ static void prepare_lists(struct actor *a)
         a->counted = 0;                                                     \
         CHECK_DONE(memclient_list_##name(a->ctx, see_##name, &a->counted)); \
     }
-LISTING(nodes, memclient_node)
-LISTING(pools, memclient_pool)
+LISTING(nodes, memclient_node_info)
+LISTING(pools, memclient_pool_info)
 LISTING(buffers, memclient_buffer_info)
-LISTING(sessions, memclient_session)
+LISTING(sessions, memclient_session_info)
 LISTING(reservations, memclient_reservation_info)
-LISTING(names, memclient_name)
+LISTING(names, memclient_name_info)
 LISTING(tokens, memclient_token_info)
+LISTING(limits, memclient_limit_info)
+
+static int see_history(const struct memclient_history_entry *item, void *data)
+{
+    (void)item;
+    ++*(uint64_t *)data;
+    return 0;
+}
+
+/* Something was refused before. */
+static void act_list_history(struct actor *a)
+{
+    a->counted = 0;
+    CHECK_DONE(memclient_list_history(a->ctx, 0, see_history, &a->counted));
+}
+
+static void prepare_history(struct actor *a)
+{
+    struct memclient_buffer *none;
+
+    prepare_lists(a);
+    CHECK(memclient_alloc(a->ctx, UINT64_C(1) << 50, NULL, &none) < 0);
+}
 
 static void take_apart(struct actor *a)
 {
-    CHECK_DONE(memclient_revoke(a->ctx, &a->token));
-    CHECK_DONE(memclient_name_unbind(a->ctx, "matrix/lists"));
+    CHECK_DONE(memclient_revoke_token(a->ctx, &a->token));
+    CHECK_DONE(memclient_unbind_name(a->ctx, "matrix/lists"));
     release_reservation(a);
     drop(a);
 }
@@ -741,11 +796,13 @@ const struct scenario scenarios[] = {
     {METHOD_GOODBYE, NULL, prepare_goodbye, act_goodbye, nothing},
     {METHOD_PING, NULL, nothing, act_ping, nothing},
     {METHOD_SUBSCRIBE, NULL, nothing, act_subscribe, verify_subscribe},
+    {METHOD_DOOR, NULL, prepare_adopt, act_door, verify_adopt},
     {METHOD_ALLOC, NULL, nothing, act_alloc, verify_alloc},
     {METHOD_ALLOC, "with a token", prepare_alloc_shared, act_alloc_shared, verify_alloc_shared},
     {METHOD_ALLOC, "with a name", nothing, act_alloc_named, verify_alloc_named},
     {METHOD_ALLOC, "from stock", prepare_alloc_ready, just_a_buffer, verify_alloc_ready},
     {METHOD_RELEASE, NULL, just_a_buffer, act_release, nothing},
+    {METHOD_RELEASE, "of a batch", prepare_release_many, act_release_many, nothing},
     {METHOD_EXPORT, NULL, a_full_buffer, act_export, verify_export},
     {METHOD_IMPORT, NULL, prepare_import, act_import, verify_import},
     {METHOD_ADOPT, NULL, prepare_adopt, act_adopt, verify_adopt},
@@ -777,5 +834,7 @@ const struct scenario scenarios[] = {
     {METHOD_LIST_RESERVATIONS, NULL, prepare_lists, act_list_reservations, verify_one},
     {METHOD_LIST_NAMES, NULL, prepare_lists, act_list_names, verify_one},
     {METHOD_LIST_TOKENS, NULL, prepare_lists, act_list_tokens, verify_one},
+    {METHOD_LIST_HISTORY, NULL, prepare_history, act_list_history, verify_some},
+    {METHOD_LIST_LIMITS, NULL, prepare_lists, act_list_limits, verify_some},
 };
 const size_t n_scenarios = sizeof(scenarios) / sizeof(scenarios[0]);

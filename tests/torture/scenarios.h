@@ -13,10 +13,10 @@
 
 struct actor {
     const char *socket;
-    struct memclient *ctx;                 /* who acts */
-    struct memclient *other;               /* another session of the same process */
-    struct memclient *third;               /* opened by a scenario */
-    struct memclient_broker_status before; /* `prepare` */
+    struct memclient_context *ctx;       /* who acts */
+    struct memclient_context *other;     /* another session of the same process */
+    struct memclient_context *third;     /* opened by a scenario */
+    struct memclient_broker_info before; /* `prepare` */
     struct memclient_buffer *buf;
     struct memclient_buffer *bufs[3];
     struct memclient_reservation *reservation;

@@ -9,5 +9,6 @@ vm_runs_without 'has no MADV_POPULATE_WRITE' tests/kernel/test-commit
 vm_runs_without 'has no SO_PEERPIDFD' tests/kernel/test-peers
 vm_runs_without 'has no MFD_NOEXEC_SEAL' tests/kernel/test-seals
 vm_runs_without 'has no MADV_POPULATE_WRITE' tests/kernel/test-placement
+vm_runs tests/integration/hostile/test-memory-max
 vm_runs_everywhere
 vm_go

@@ -7,6 +7,8 @@
 #   old       the one that Debian 12 came with, 6.1; VM_OLD_KERNEL=PATH
 #   floor     the oldest that memoryd claims to run on, 5.10, of Debian 11; VM_FLOOR_KERNEL=PATH
 #
+# Beside one that is fetched is fuse-WHICH.ko, its module for file systems in user space; empty if it needs none.
+#
 # It is downloaded by apt, with lists and cache of our own: nothing is installed and no source is added to the
 # system. What was fetched stays below the build folder. Exit status 77, with the reason, when there is none.
 set -eu
@@ -36,7 +38,8 @@ mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock 9
 kernel=$cache/vmlinuz-$which
-if [ -s "$kernel" ]; then
+module=$cache/fuse-$which.ko
+if [ -s "$kernel" ] && [ -e "$module" ]; then
     echo "$kernel"
     exit 0
 fi
@@ -63,6 +66,13 @@ package=$(apt-cache "${options[@]}" depends "linux-image-cloud-amd64/$suite" 2>>
 apt-get "${options[@]}" download "$package" >>log 2>&1 || cannot "apt-get download $package: $(tail -n 1 log)"
 mkdir root
 dpkg-deb -x "$package"_*.deb root
+fuse=$(echo root/lib/modules/*/kernel/fs/fuse/fuse.ko*)
+case $fuse in
+    *\*) grep -q '^CONFIG_FUSE_FS=y' root/boot/config-* && : >"$module.new" ;;
+    *.xz) xz -dc "$fuse" >"$module.new" ;;
+    *) cp "$fuse" "$module.new" ;;
+esac
+mv "$module.new" "$module"
 cp root/boot/vmlinuz-* "$kernel.new"
 mv "$kernel.new" "$kernel"
 echo "$kernel"

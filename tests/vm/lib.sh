@@ -46,7 +46,7 @@ vm_exports() { vm_settings+=("export '$1'"); }
 # What holds on every kernel that we claim to run on, and wants two nodes at most.
 vm_runs_everywhere() {
     local test
-    for test in kernel/test-{addresses,ending,handover,identity,ledger,listening,rights,signals,sockets} \
+    for test in kernel/test-{addresses,charging,ending,handover,identity,ledger,listening,rights,signals,sockets} \
         unit/sys/test-peer unit/sandbox/test-sandbox unit/mem/test-{commit,handle,nodes,migrate} \
         integration/hostile/test-{pool-allow,sandbox} \
         integration/test-{commit,rights,ending,death,identity,sums,pages,placement,move}; do
@@ -134,6 +134,7 @@ vm_make_root() {
     printf 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n' >"$vm_root/etc/passwd"
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$vm_root/etc/group"
     install "$srcdir/tests/vm/init" "$vm_root/init"
+    [ ! -s "${kernel%/*}/fuse-$vm_kernel.ko" ] || install "${kernel%/*}/fuse-$vm_kernel.ko" "$vm_root/fuse.ko"
 
     printf '%s\n' 'export srcdir=/source builddir=/build LD_LIBRARY_PATH=/build/client/.libs MEMORYD_AUTOSTART=0' \
         "export LC_ALL=C.UTF-8 CMOCKA_MESSAGE_OUTPUT=stdout MEMORYD_VM=$vm_name" \

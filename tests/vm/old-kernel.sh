@@ -9,5 +9,9 @@ vm_runs tests/kernel/test-commit
 vm_runs_without 'has no SO_PEERPIDFD' tests/kernel/test-peers
 vm_runs_without 'has no MFD_NOEXEC_SEAL' tests/kernel/test-seals
 vm_runs tests/kernel/test-placement
+# where the broker looks before it receives
+vm_runs_without 'before 6.16' tests/integration/hostile/test-alien-descriptor
+vm_runs tests/integration/hostile/test-dying
+vm_runs tests/unit/door/test-doors
 vm_runs_everywhere
 vm_go

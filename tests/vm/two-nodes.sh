@@ -14,5 +14,7 @@ vm_runs tests/unit/umf/test-memspace
 vm_runs tests/unit/umf/test-os-numa
 vm_runs tests/unit/umf/test-os-shared
 vm_runs tests/integration/test-nearest
+vm_runs tests/integration/test-heap-memory
+vm_runs tests/integration/hostile/test-huge-holes
 vm_runs_everywhere
 vm_go

@@ -42,7 +42,7 @@ static void hand_on(const struct pair *pair, const struct memory *memory, struct
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
     struct memclient_buffer *buf;
 
-    CHECK(!memclient_query_address(memory->at, &info));
+    CHECK(!memclient_address_query(memory->at, &info));
     buf = pair->maker->get_buffer ? pair->maker->get_buffer(memory) : memclient_buffer_ref(info.buffer);
     *handed = (struct handed){
         .fd = -1,

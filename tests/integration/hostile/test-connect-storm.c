@@ -10,15 +10,13 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "proto/methods.h"
 #include "tests/integration/broker.h"
 #include "tests/support/child.h"
+#include "tests/support/fd.h"
 #include "tests/support/wait.h"
-
-#define UID_VICTIM 61003
 
 enum { STORM = 1200 };
 
@@ -27,23 +25,15 @@ static int storm[STORM];
 
 static int setup(void **state)
 {
-    struct rlimit limit;
-
-    assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
-    limit.rlim_cur = limit.rlim_max;
-    assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
+    (void)fd_raise_limit();
     return 0;
 }
 
-/* What the kernel says of a connection is who made it. */
 static int connect_as(uid_t uid, int set, uint32_t number)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
-    int fd;
+    int fd = raw_connect_as(&broker, uid);
 
-    assert_ok(seteuid(uid));
-    fd = raw_connect(&broker);
-    assert_ok(seteuid(0));
     raw_send(fd, METHOD_HELLO, NULL, 0, NULL, 0);
     assert_ok(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
     return fd;

@@ -27,7 +27,7 @@ static int count_rows(const void *row, void *n)
     return 0;
 }
 
-static int count_name(const struct memclient_name *row, void *n)
+static int count_name(const struct memclient_name_info *row, void *n)
 {
     return count_rows(row, n);
 }
@@ -42,14 +42,14 @@ static int count_buffer(const struct memclient_buffer_info *row, void *n)
     return count_rows(row, n);
 }
 
-static int count_foreign_session(const struct memclient_session *row, void *n)
+static int count_foreign_session(const struct memclient_session_info *row, void *n)
 {
     *(unsigned *)n += row->uid != UID_STRANGER;
     return 0;
 }
 
 /* Listings are of one's own, and of what one was given. */
-static void check_listings(struct memclient *ctx, unsigned buffers)
+static void check_listings(struct memclient_context *ctx, unsigned buffers)
 {
     unsigned n = 0;
 
@@ -61,13 +61,13 @@ static void check_listings(struct memclient *ctx, unsigned buffers)
     CHECK(n == buffers);
 }
 
-static void check_refusals(struct memclient *ctx, const struct guest *guest)
+static void check_refusals(struct memclient_context *ctx, const struct guest *guest)
 {
     struct memclient_buffer *none;
 
     CHECK_REFUSED(memclient_open_id(ctx, guest->own, 0, &none), EACCES);
     CHECK(!strstr(memclient_error(), guest->uid) && !strstr(memclient_error(), secret));
-    CHECK_REFUSED(memclient_destroy(ctx, guest->own, false), EACCES);
+    CHECK_REFUSED(memclient_destroy_id(ctx, guest->own, 0), EACCES);
     CHECK(!strstr(memclient_error(), guest->uid) && !strstr(memclient_error(), secret));
 }
 
@@ -94,7 +94,7 @@ static void look_around(int channel, void *context)
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct memclient_token token;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct guest told;
     void *p;
 
@@ -106,7 +106,7 @@ static void look_around(int channel, void *context)
     check_refusals(ctx, &told);
     CHECK_DONE(memclient_open_token(ctx, &token, MEMCLIENT_READ, &buf));
     CHECK_DONE(memclient_map(buf, NULL, &p));
-    CHECK_DONE(memclient_buffer_info(buf, &info));
+    CHECK_DONE(memclient_buffer_query(buf, &info));
     CHECK(!strcmp(info.name, ""));
     CHECK(info.holds == 2 && info.n_holders == 1 && info.holders[0] != told.owner);
     check_proc(p, info.id);
@@ -114,9 +114,9 @@ static void look_around(int channel, void *context)
     /* a name that grants it something is no secret */
     tell(channel);
     hear(channel);
-    CHECK_DONE(memclient_buffer_info(buf, &info));
+    CHECK_DONE(memclient_buffer_query(buf, &info));
     CHECK(strstr(info.name, "/public"));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void I7_who_was_given_a_buffer_sees_its_own_part(void **state)
@@ -127,7 +127,7 @@ static void I7_who_was_given_a_buffer_sees_its_own_part(void **state)
     struct memclient_buffer *given, *own;
     struct memclient_buffer_info info;
     struct memclient_token token;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct guest guest;
     struct child child;
 
@@ -138,8 +138,8 @@ static void I7_who_was_given_a_buffer_sees_its_own_part(void **state)
     ctx = broker_connect(broker);
     assert_done(memclient_alloc(ctx, 4096, NULL, &given));
     assert_done(memclient_alloc(ctx, 4096, NULL, &own));
-    assert_done(memclient_name_bind(given, secret, NULL));
-    assert_done(memclient_name_bind(own, "payroll/2026-2", NULL));
+    assert_done(memclient_bind_name(given, secret, NULL));
+    assert_done(memclient_bind_name(own, "payroll/2026-2", NULL));
     info = broker_info(given);
     guest.own = memclient_buffer_id(own);
     guest.owner = info.holders[0];
@@ -154,15 +154,15 @@ static void I7_who_was_given_a_buffer_sees_its_own_part(void **state)
     assert_int_equal(info.n_holders, 2);
     assert_string_equal(info.name, secret);
     all.other_rights = MEMCLIENT_READ;
-    assert_done(memclient_name_bind(given, "public", &all));
+    assert_done(memclient_bind_name(given, "public", &all));
     child_tell(&child);
     child_finish(&child);
-    assert_done(memclient_name_unbind(ctx, "public"));
-    assert_done(memclient_name_unbind(ctx, secret));
-    assert_done(memclient_name_unbind(ctx, "payroll/2026-2"));
+    assert_done(memclient_unbind_name(ctx, "public"));
+    assert_done(memclient_unbind_name(ctx, secret));
+    assert_done(memclient_unbind_name(ctx, "payroll/2026-2"));
     memclient_buffer_unref(given);
     memclient_buffer_unref(own);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -25,7 +25,7 @@
 /* More than may be emptied at a time for one user. */
 #define HELD 3
 
-static int try_alloc(struct memclient *ctx, uint64_t size, struct memclient_buffer **buf)
+static int try_alloc(struct memclient_context *ctx, uint64_t size, struct memclient_buffer **buf)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
 
@@ -86,7 +86,7 @@ static void a_held_log_stops_nobody(void **state)
 {
     struct memclient_buffer *all, *more;
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct child child;
     pid_t pid;
 
@@ -99,12 +99,12 @@ static void a_held_log_stops_nobody(void **state)
     assert_done(try_alloc(ctx, ALL, &all));
     /* no room: every client is told that memory is wanted */
     assert_refused(try_alloc(ctx, MIB, &more), ENOMEM);
-    assert_done(memclient_ping(ctx));
+    assert_done(memclient_broker_ping(ctx));
     assert_int_equal(broker_child(broker), pid);
     child_tell(&child);
     child_finish(&child);
     memclient_buffer_unref(all);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -129,7 +129,7 @@ static void hold_cached_buffers(int channel, void *context)
 {
     static struct memclient_buffer *bufs[HELD];
     struct stall stalls[HELD];
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int fds[HELD];
     void *p;
 
@@ -149,13 +149,13 @@ static void hold_cached_buffers(int channel, void *context)
     tell(channel);
     hear(channel);
     for (unsigned i = 0; i < HELD; i++) {
-        CHECK(memclient_cache_is_lost(bufs[i]) == 1);
+        CHECK(memclient_cache_is_lost(bufs[i]));
         stall_end(&stalls[i]);
         CHECK(close(fds[i]) == 0);
     }
     tell(channel);
     hear(channel);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* The broker takes them from the cache and empties them. Nobody waits for that: neither the loop nor who needs room. */
@@ -163,7 +163,7 @@ static void held_buffers_stop_nobody(void **state)
 {
     struct memclient_buffer *most, *more = NULL;
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct child child;
     pid_t pid;
 
@@ -176,7 +176,7 @@ static void held_buffers_stop_nobody(void **state)
     assert_done(try_alloc(ctx, ALL - HELD * (SMALL + HELD * page_size()), &most));
     assert_refused(try_alloc(ctx, HELD * SMALL, &more), ENOMEM);
     assert_refused(try_alloc(ctx, HELD * SMALL, &more), ENOMEM);
-    assert_done(memclient_ping(ctx));
+    assert_done(memclient_broker_ping(ctx));
     assert_int_equal(broker_child(broker), pid);
     broker_check(broker);
     child_tell(&child);
@@ -186,7 +186,7 @@ static void held_buffers_stop_nobody(void **state)
     child_finish(&child);
     memclient_buffer_unref(more);
     memclient_buffer_unref(most);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -36,7 +36,7 @@ static struct memclient_alloc_options options_of(const struct left_over *left)
 
     options.pages = left->pages;
     options.pool = left->pages == MEMCLIENT_PAGES_BASE ? "tight" : NULL;
-    options.flags = left->how == PUBLISHED ? MEMCLIENT_PUBLISHABLE : 0;
+    options.flags = left->how == PUBLISHED ? MEMCLIENT_ALLOC_PUBLISHABLE : 0;
     return options;
 }
 
@@ -55,7 +55,7 @@ static void leave(int channel, void *context)
     struct memclient_alloc_options options = options_of(left);
     struct iovec part = {.iov_len = left->in_pipe};
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     uint64_t id;
     void *p;
 
@@ -85,31 +85,51 @@ static void leave(int channel, void *context)
     case KILLED:
         break;
     }
-    CHECK_DONE(memclient_ping(ctx));
+    CHECK_DONE(memclient_broker_ping(ctx));
     CHECK(write(channel, &id, sizeof(id)) == sizeof(id));
     hear(channel);
-    if (buf)
+    if (buf) {
         CHECK(holds_no_secret(p, left->size));
+        memset(p, LEFT, left->size);
+    }
     if (buf) {
         CHECK_DONE(memclient_unmap(ctx, p, 0));
         memclient_buffer_unref(buf);
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
-/* Makes as much as there may be of it, writes to it, and returns it. */
-static struct memclient_buffer *take_all(struct memclient *ctx, const struct left_over *left, uint64_t size)
+/* What is made afterwards: at last of the size of what was left, as whoever reuses memory would reuse that. What caches
+ * have goes only to those who find no other room. */
+#define PIECES_MAX 16
+
+struct taken {
+    struct memclient_buffer *bufs[PIECES_MAX + 1];
+    size_t n;
+};
+
+static void take_one(struct taken *taken, struct memclient_context *ctx, const struct left_over *left, uint64_t size)
 {
     struct memclient_alloc_options options = options_of(left);
-    struct memclient_buffer *buf;
     void *p;
 
     options.wait_ms = PATIENCE_MS;
-    assert_done(memclient_alloc(ctx, size, &options, &buf));
-    assert_done(memclient_map(buf, NULL, &p));
+    assert_done(memclient_alloc(ctx, size, &options, &taken->bufs[taken->n]));
+    assert_done(memclient_map(taken->bufs[taken->n++], NULL, &p));
     assert_true(all_zero(p, size));
     memset(p, SECRET, size);
-    return buf;
+}
+
+/* Makes as much as there may be of it, and writes to it. */
+static void take_all(struct taken *taken, struct memclient_context *ctx, const struct left_over *left, uint64_t size)
+{
+    uint64_t pieces = size / left->size < PIECES_MAX ? size / left->size : PIECES_MAX;
+
+    taken->n = 0;
+    if (size > pieces * left->size)
+        take_one(taken, ctx, left, size - pieces * left->size);
+    for (uint64_t i = 0; i < pieces; i++)
+        take_one(taken, ctx, left, left->size);
 }
 
 static void check_left_over(struct left_over *left, uint64_t all)
@@ -118,8 +138,8 @@ static void check_left_over(struct left_over *left, uint64_t all)
     /* of few huge pages stock could take what is asked for next, in other sizes */
     struct broker_process *broker = broker_for_test(
         left->pages == MEMCLIENT_PAGES_HUGETLB ? "[pools]\nstock = 0\n" : "[pool tight]\nnodes = 0\ncapacity = 64M\n");
-    struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
+    struct taken taken;
     struct child child;
     uint64_t id;
 
@@ -132,7 +152,7 @@ static void check_left_over(struct left_over *left, uint64_t all)
     assert_true(take_bytes(child.channel, &id, sizeof(id)));
     ctx = broker_connect(broker);
     if (left->how == DESTROYED)
-        assert_done(memclient_destroy(ctx, id, true));
+        assert_done(memclient_destroy_id(ctx, id, MEMCLIENT_DESTROY_FORCE));
     if (left->how == KILLED)
         child_kill(&child);
     /* one that is destroyed stays charged as long as it is mapped, and a page of one that was cached */
@@ -140,7 +160,7 @@ static void check_left_over(struct left_over *left, uint64_t all)
         all -= left->size;
     else if (left->how == CACHED && left->pages == MEMCLIENT_PAGES_BASE)
         all -= page_size();
-    buf = take_all(ctx, left, all);
+    take_all(&taken, ctx, left, all);
     assert_int_equal(read(left->pipe[0], bytes, left->in_pipe), left->in_pipe);
     assert_true(holds_no_secret(bytes, left->in_pipe));
     if (left->how != KILLED) {
@@ -149,8 +169,13 @@ static void check_left_over(struct left_over *left, uint64_t all)
     }
     assert_ok(close(left->pipe[0]));
     assert_ok(close(left->pipe[1]));
-    memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_buffer_unref_many(taken.n, taken.bufs);
+    memclient_context_close(ctx);
+    /* and what it has had open until now */
+    ctx = broker_connect(broker);
+    take_all(&taken, ctx, left, left->size);
+    memclient_buffer_unref_many(taken.n, taken.bufs);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -214,7 +239,7 @@ static void I4_nothing_is_left_in_huge_pages_of_the_system(void **state)
 /* What was brought is never anybody else's, and nobody's contents ever get there. */
 static void adopt_and_leave(int channel, void *context)
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *buf;
     void *p;
     int fd;
@@ -227,20 +252,20 @@ static void adopt_and_leave(int channel, void *context)
     memset(p, LEFT, MIB);
     CHECK_DONE(memclient_adopt_fd(ctx, fd, &buf));
     memclient_buffer_unref(buf);
-    CHECK_DONE(memclient_ping(ctx));
+    CHECK_DONE(memclient_broker_ping(ctx));
     tell(channel);
     hear(channel);
     for (size_t i = 0; i < MIB; i++)
         CHECK(((unsigned char *)p)[i] == LEFT);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void I4_what_was_adopted_stays_its_owners(void **state)
 {
-    struct left_over left = {.pages = MEMCLIENT_PAGES_BASE};
+    struct left_over left = {.size = MIB, .pages = MEMCLIENT_PAGES_BASE};
     struct broker_process *broker;
-    struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
+    struct taken taken;
     struct child child;
 
     test_needs_root();
@@ -248,11 +273,11 @@ static void I4_what_was_adopted_stays_its_owners(void **state)
     child_start(&child, adopt_and_leave, broker->socket);
     child_hear(&child);
     ctx = broker_connect(broker);
-    buf = take_all(ctx, &left, 64 * MIB);
+    take_all(&taken, ctx, &left, 64 * MIB);
     child_tell(&child);
     child_finish(&child);
-    memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_buffer_unref_many(taken.n, taken.bufs);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -11,52 +11,32 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "proto/limits.h"
+#include "proto/memoryd.pb-c.h"
 #include "proto/methods.h"
 #include "tests/integration/broker.h"
 #include "tests/support/child.h"
+#include "tests/support/fd.h"
 #include "tests/support/wait.h"
 
-#define UID_VICTIM 61003
-
-enum { HOSTILE = 1000, VICTIMS = 8, REQUESTS = 4 };
+enum { HOSTILE = 1000, VICTIMS = 8, REQUESTS = 4, CALLERS = 64 };
 
 static struct broker_process broker;
 static int hostile[HOSTILE];
 static int victims[VICTIMS];
 
-/* What the kernel says of a connection is who made it. */
-static int connect_as(uid_t uid)
-{
-    int fd;
-
-    assert_ok(seteuid(uid));
-    fd = raw_connect(&broker);
-    assert_ok(seteuid(0));
-    return fd;
-}
-
-static void greet(int fd)
-{
-    assert_int_equal(raw_call(fd, METHOD_HELLO, NULL, 0), 0);
-}
-
 static int setup(void **state)
 {
-    struct rlimit limit;
-
     if (geteuid())
         return 0;
-    assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
-    limit.rlim_cur = limit.rlim_max;
-    assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
+    (void)fd_raise_limit();
     broker_start(&broker, NULL, 0);
     for (int i = 0; i < HOSTILE; i++)
-        greet(hostile[i] = connect_as(UID_STRANGER));
+        hostile[i] = raw_client_as(&broker, UID_STRANGER);
     for (int i = 0; i < VICTIMS; i++)
-        greet(victims[i] = connect_as(UID_VICTIM));
+        victims[i] = raw_client_as(&broker, UID_VICTIM);
     return 0;
 }
 
@@ -165,7 +145,7 @@ static void I7_a_new_client_does_not_wait_for_a_thousand_connections(void **stat
     for (int i = 0; i < HOSTILE; i++)
         for (int n = 0; n < REQUESTS; n++)
             raw_send(hostile[i], METHOD_LIST_SESSIONS, NULL, 0, NULL, 0);
-    fd = connect_as(UID_VICTIM);
+    fd = raw_connect_as(&broker, UID_VICTIM);
     raw_send(fd, METHOD_HELLO, NULL, 0, NULL, 0);
     assert_ok(kill(served_by, SIGCONT));
     take_replies(fd, 1);
@@ -177,12 +157,119 @@ static void I7_a_new_client_does_not_wait_for_a_thousand_connections(void **stat
         take_replies(hostile[i], REQUESTS);
 }
 
+/* Whoever lists a thousand sessions of its own asks again and again, and others are served in between. */
+static void I7_a_page_of_a_listing_is_short(void **state)
+{
+    static struct raw_reply reply;
+    Memoryd__V1__SessionsReply *page;
+
+    test_needs_root();
+    raw_send(hostile[0], METHOD_LIST_SESSIONS, NULL, 0, NULL, 0);
+    raw_receive(hostile[0], &reply);
+    assert_int_equal(reply.status, 0);
+    page = memoryd__v1__sessions_reply__unpack(NULL, (size_t)reply.size - MEMORYD_HEADER_SIZE, reply.payload);
+    assert_non_null(page);
+    assert_in_range(page->n_sessions, 1, 16);
+    assert_int_not_equal(page->next, 0);
+    memoryd__v1__sessions_reply__free_unpacked(page, NULL);
+}
+
+/* Nor does it take longer to find out that there is nothing for the caller. */
+static void I7_others_sessions_are_passed_over_a_few_at_a_time(void **state)
+{
+    static struct raw_reply reply;
+    Memoryd__V1__SessionsReply *page;
+    Memoryd__V1__ListRequest request = MEMORYD__V1__LIST_REQUEST__INIT;
+    uint8_t payload[32];
+    unsigned calls = 0, found = 0;
+
+    test_needs_root();
+    do {
+        size_t size = memoryd__v1__list_request__pack(&request, payload);
+
+        raw_send(victims[0], METHOD_LIST_SESSIONS, payload, size, NULL, 0);
+        raw_receive(victims[0], &reply);
+        assert_int_equal(reply.status, 0);
+        page = memoryd__v1__sessions_reply__unpack(NULL, (size_t)reply.size - MEMORYD_HEADER_SIZE, reply.payload);
+        assert_non_null(page);
+        request.cursor = page->next;
+        found += (unsigned)page->n_sessions;
+        calls++;
+        memoryd__v1__sessions_reply__free_unpacked(page, NULL);
+    } while (request.cursor);
+    assert_int_equal(found, VICTIMS);
+    assert_in_range(calls, HOSTILE / 64, HOSTILE);
+}
+
+static void bind_a_name(int fd)
+{
+    Memoryd__V1__AllocRequest request = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    Memoryd__V1__NameBindRequest name = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
+    uint64_t size = 1;
+    uint8_t payload[64];
+
+    name.name = (char *)"news";
+    name.others = MEMORYD__V1__RIGHT__RIGHT_READ;
+    request.sizes = &size;
+    request.n_sizes = 1;
+    request.name = &name;
+    raw_send(fd, METHOD_ALLOC, payload, memoryd__v1__alloc_request__pack(&request, payload), NULL, 0);
+}
+
+/*
+ * What the broker does later because of a user's request takes turns with other users' requests: here it tells a
+ * thousand subscribers of a name.
+ */
+static void I7_a_thousand_subscribers_do_not_keep_others_waiting(void **state)
+{
+    static struct epoll_event events[HOSTILE + CALLERS];
+    const uint8_t names[] = {0x08, 0x04}; /* mask: EVENT_NAME */
+    int callers[CALLERS], set = epoll_create1(EPOLL_CLOEXEC);
+    unsigned told = 0, left = CALLERS;
+    pid_t served_by;
+
+    test_needs_root();
+    assert_ok(set);
+    served_by = broker_child(&broker);
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = raw_client_as(&broker, UID_VICTIM);
+        watch(set, callers[i], HOSTILE);
+    }
+    for (int i = 1; i < HOSTILE; i++) {
+        assert_int_equal(raw_call(hostile[i], METHOD_SUBSCRIBE, names, sizeof(names)), 0);
+        watch(set, hostile[i], (uint32_t)i);
+    }
+    assert_ok(kill(served_by, SIGSTOP));
+    bind_a_name(hostile[0]);
+    for (int i = 0; i < CALLERS; i++)
+        raw_send(callers[i], METHOD_PING, NULL, 0, NULL, 0);
+    assert_ok(kill(served_by, SIGCONT));
+    for (int i = 0; i < CALLERS; i++)
+        assert_true(wait_readable(callers[i]));
+    for (int i = 1; i < HOSTILE; i++)
+        assert_true(wait_readable(hostile[i]));
+    assert_int_equal(epoll_wait(set, events, HOSTILE + CALLERS, 0), HOSTILE - 1 + CALLERS);
+    for (int i = 0; left; i++)
+        if (events[i].data.u32 < HOSTILE)
+            told++;
+        else
+            left--;
+    print_message("%u subscribers were told before the last of %d other calls was answered\n", told, CALLERS);
+    assert_in_range(told, 0, HOSTILE / 2);
+    for (int i = 0; i < CALLERS; i++)
+        close(callers[i]);
+    close(set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(I7_a_thousand_connections_that_call_are_one_user),
         cmocka_unit_test(I7_a_thousand_connections_that_list_are_one_user),
+        cmocka_unit_test(I7_a_page_of_a_listing_is_short),
+        cmocka_unit_test(I7_others_sessions_are_passed_over_a_few_at_a_time),
         cmocka_unit_test(I7_a_new_client_does_not_wait_for_a_thousand_connections),
+        cmocka_unit_test(I7_a_thousand_subscribers_do_not_keep_others_waiting),
     };
 
     return test_run(tests, setup, teardown);

@@ -14,7 +14,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define UID_VICTIM   UID_BROKER
 #define UID_ATTACKER UID_STRANGER
 #define UID_FIRST    60001
 
@@ -71,20 +70,20 @@ struct user {
 static void be_victim(int channel, void *context)
 {
     const struct user *user = context;
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     struct memclient_buffer *buf = NULL;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     void *p;
     int r;
 
     become(user->uid);
     options.socket = user->socket;
-    r = memclient_open(&options, &ctx);
+    r = memclient_context_open(&options, &ctx);
     if (!r) {
         CHECK_DONE(memclient_alloc(ctx, 4096, NULL, &buf));
         CHECK_DONE(memclient_map(buf, NULL, &p));
         memcpy(p, secret, sizeof(secret));
-        CHECK_DONE(memclient_name_bind(buf, "result", NULL));
+        CHECK_DONE(memclient_bind_name(buf, "result", NULL));
     }
     CHECK(pass_bytes(channel, &r, sizeof(r)));
     hear(channel);
@@ -94,15 +93,15 @@ static void be_victim(int channel, void *context)
 static void be_attacker(int channel, void *context)
 {
     const struct user *user = context;
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     void *p;
     int r;
 
     become(user->uid);
     options.socket = user->socket;
-    r = memclient_open(&options, &ctx);
+    r = memclient_context_open(&options, &ctx);
     if (r)
         CHECK(strstr(memclient_error(), "overflow"));
     if (!r)
@@ -133,7 +132,7 @@ static void attack(struct broker_process *broker, int *ret_victim, int *ret_atta
 static void I3_who_is_not_in_the_brokers_user_namespace_is_refused(void **state)
 {
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int victim, attacker;
 
     need_user_namespaces();
@@ -144,7 +143,7 @@ static void I3_who_is_not_in_the_brokers_user_namespace_is_refused(void **state)
     assert_int_equal(attacker, -EACCES);
     /* who is mapped is served */
     ctx = broker_connect(broker);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -169,9 +168,9 @@ static void they_are_one_user_if_the_configuration_says_so(void **state)
 static void be_unmapped(int channel, void *context)
 {
     struct broker_process broker = {0};
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     become(UID_FIRST);
     CHECK(setenv("TMPDIR", context, 1) == 0);
@@ -179,10 +178,10 @@ static void be_unmapped(int channel, void *context)
     CHECK(geteuid() != UID_FIRST);
     broker_start(&broker, NULL, 0);
     options.socket = broker.socket;
-    CHECK_DONE(memclient_open(&options, &ctx));
+    CHECK_DONE(memclient_context_open(&options, &ctx));
     CHECK_DONE(memclient_alloc(ctx, 4096, NULL, &buf));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_stop(&broker);
 }
 
@@ -201,7 +200,7 @@ static void a_private_broker_serves_its_own_user_whoever_that_is(void **state)
 
 /* ---- a client in a user namespace -------------------------------------------------------------------------------- */
 
-static int note_own_uid(const struct memclient_session *session, void *data)
+static int note_own_uid(const struct memclient_session_info *session, void *data)
 {
     if (session->pid == getpid())
         *(uid_t *)data = (uid_t)session->uid;
@@ -211,7 +210,7 @@ static int note_own_uid(const struct memclient_session *session, void *data)
 static void be_in_a_namespace(int channel, void *context)
 {
     uid_t seen = 0;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     become(UID_FIRST);
     CHECK(unshare(CLONE_NEWUSER) == 0);
@@ -219,7 +218,7 @@ static void be_in_a_namespace(int channel, void *context)
     ctx = broker_connect_in_child(context);
     CHECK_DONE(memclient_list_sessions(ctx, note_own_uid, &seen));
     CHECK(seen == UID_FIRST);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void I3_a_client_in_a_user_namespace_is_who_it_is_outside(void **state)

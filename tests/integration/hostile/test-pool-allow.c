@@ -5,11 +5,11 @@
  * was moved away.
  */
 #include "tests/integration/clients.h"
+#include "tests/support/cgroup.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #define UID_FRIEND UID_BROKER
 
@@ -24,7 +24,7 @@ struct rights {
     uint64_t available;
 };
 
-static int find_pool(const struct memclient_pool *pool, void *data)
+static int find_pool(const struct memclient_pool_info *pool, void *data)
 {
     if (!strcmp(pool->name, "fast")) {
         CHECK(!strncmp(pool->allow, "user:61001 ", 11) || !strncmp(pool->allow, "cgroup:", 7) ||
@@ -34,7 +34,7 @@ static int find_pool(const struct memclient_pool *pool, void *data)
     return 0;
 }
 
-static int allocate(struct memclient *ctx, const char *pool)
+static int allocate(struct memclient_context *ctx, const char *pool)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf;
@@ -51,7 +51,7 @@ static int allocate(struct memclient *ctx, const char *pool)
 static void be_user(int channel, void *context)
 {
     const struct user *user = context;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     char byte;
 
     become(user->uid);
@@ -65,7 +65,7 @@ static void be_user(int channel, void *context)
         CHECK_DONE(memclient_list_pools(ctx, find_pool, &rights));
         CHECK(pass_bytes(channel, &rights, sizeof(rights)));
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void assert_may(struct child *child, bool may)
@@ -96,7 +96,7 @@ static void I3_a_pool_for_a_user_is_for_no_other(void **state)
     struct broker_process *broker;
     struct memclient_reload_result *result;
     struct child a, b;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     FILE *f;
 
     test_needs_root();
@@ -119,121 +119,50 @@ static void I3_a_pool_for_a_user_is_for_no_other(void **state)
     result = calloc(1, sizeof(*result));
     assert_non_null(result);
     result->size = sizeof(*result);
-    assert_done(memclient_reload(ctx, result));
+    assert_done(memclient_broker_reload(ctx, result));
     free(result);
     assert_may(&a, true);
     assert_may(&b, true); /* become() takes the group of the same number */
     assert_true(broker_said(broker, "this machine has no user \"nobody-has-this-name\""));
     let_go(&a);
     let_go(&b);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
 /* ---- by control group and unit ----------------------------------------------------------------------------------- */
 
-/* Version 2, as the kernel of this machine has it: alone, or beside version 1. */
-static const char *cgroup_root(void)
-{
-    static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-
-    for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
-        char path[64];
-
-        snprintf(path, sizeof(path), "%s/cgroup.procs", roots[i]);
-        if (access(path, W_OK) == 0)
-            return roots[i];
-    }
-    test_skip("no control groups of version 2 that this user may make");
-}
-
-/* Groups of a test, below the root of the machine's: ROOT/PREFIX/NAME. */
-static struct {
-    const char *root;
-    char prefix[64];
-    char made[8][256];
-    unsigned n_made;
-} groups;
-
-static void begin_groups(const char *suffix)
-{
-    groups.root = cgroup_root();
-    groups.n_made = 0;
-    snprintf(groups.prefix, sizeof(groups.prefix), "/memoryd%d%s", getpid(), suffix);
-}
-
-static void make_group(const char *name)
-{
-    char *path = groups.made[groups.n_made];
-
-    snprintf(path, sizeof(groups.made[0]), "%s%s%s", groups.root, groups.prefix, name);
-    if (mkdir(path, 0755) < 0)
-        test_skip("no control group can be made: %s", strerror(errno));
-    groups.n_made++;
-}
-
 /* Also of a test that failed, whose child is still in one. */
 static int remove_groups(void **state)
 {
     (void)broker_cleanup(state);
-    if (groups.n_made) {
-        char path[300];
-        FILE *f;
-
-        snprintf(path, sizeof(path), "%s/cgroup.kill", groups.made[0]);
-        f = fopen(path, "we");
-        if (f) {
-            fputs("1\n", f);
-            fclose(f);
-        }
-    }
-    for (; groups.n_made; groups.n_made--) {
-        const char *path = groups.made[groups.n_made - 1];
-
-        if (!WAIT_UNTIL(rmdir(path) == 0))
-            return -1;
-    }
-    return 0;
-}
-
-/* NULL: back to the root */
-static void put_into(const char *name, pid_t pid)
-{
-    char path[256];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "%s%s%s/cgroup.procs", groups.root, name ? groups.prefix : "", name ? name : "");
-    f = fopen(path, "we");
-    assert_non_null(f);
-    fprintf(f, "%d\n", pid);
-    assert_int_equal(fclose(f), 0);
+    return cgroup_remove(state);
 }
 
 static void I3_a_pool_for_a_control_group_is_for_those_that_are_in_it(void **state)
 {
     struct user stranger = {.uid = UID_STRANGER};
     struct broker_process *broker;
-    char config[256];
+    char config[320], path[256];
     struct child child;
 
     test_needs_root();
-    begin_groups("");
-    make_group("");
-    make_group("/in");
-    make_group("/in/below");
-    make_group("/inner");
-    snprintf(config, sizeof(config), "[pool fast]\nnodes = 0\nallow = cgroup:%s/in\n", groups.prefix);
+    cgroup_begin("");
+    cgroup_make("in");
+    cgroup_make("in/below");
+    cgroup_make("inner");
+    snprintf(config, sizeof(config), "[pool fast]\nnodes = 0\nallow = cgroup:%s\n", cgroup_path("in", path));
     broker = broker_for_test(config);
     stranger.socket = broker->socket;
     child_start(&child, be_user, &stranger);
     assert_may(&child, false);
-    put_into("/in", child.pid);
+    assert_true(cgroup_put("in", child.pid));
     assert_may(&child, true);
-    put_into("/in/below", child.pid);
+    assert_true(cgroup_put("in/below", child.pid));
     assert_may(&child, true);
-    put_into("/inner", child.pid);
+    assert_true(cgroup_put("inner", child.pid));
     assert_may(&child, false);
-    put_into(NULL, child.pid);
+    assert_true(cgroup_put(NULL, child.pid));
     assert_may(&child, false);
     let_go(&child);
     broker_finish(broker);
@@ -247,23 +176,22 @@ static void I3_a_unit_is_one_of_the_systems_manager(void **state)
     struct child child;
 
     test_needs_root();
-    begin_groups(".slice");
-    make_group("");
-    make_group("/render.service");
-    make_group("/render.service/worker");
-    make_group("/user@61002.service");
-    make_group("/user@61002.service/render.service");
+    cgroup_begin(".slice");
+    cgroup_make("render.service");
+    cgroup_make("render.service/worker");
+    cgroup_make("user@61002.service");
+    cgroup_make("user@61002.service/render.service");
     broker = broker_for_test("[pool fast]\nnodes = 0\nallow = unit:render.service\n");
     stranger.socket = broker->socket;
     child_start(&child, be_user, &stranger);
     assert_may(&child, false);
-    put_into("/user@61002.service/render.service", child.pid);
+    assert_true(cgroup_put("user@61002.service/render.service", child.pid));
     assert_may(&child, false);
-    put_into("/render.service", child.pid);
+    assert_true(cgroup_put("render.service", child.pid));
     assert_may(&child, true);
-    put_into("/render.service/worker", child.pid);
+    assert_true(cgroup_put("render.service/worker", child.pid));
     assert_may(&child, true);
-    put_into(NULL, child.pid);
+    assert_true(cgroup_put(NULL, child.pid));
     assert_may(&child, false);
     let_go(&child);
     broker_finish(broker);

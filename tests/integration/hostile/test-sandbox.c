@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -79,6 +80,20 @@ static void needs_sandbox(void)
         test_skip("this build has no sandbox, or the environment leaves it off");
 }
 
+/* What is adopted goes through a door, the last process that the broker has had started. */
+static void door_is_in_a_sandbox(struct broker_process *broker, long keepers)
+{
+    struct memclient_context *ctx = broker_connect(broker);
+    FD_AUTO int fd = memfd_create("adopted", MFD_CLOEXEC);
+    struct memclient_buffer *buf;
+
+    assert_ok(ftruncate(fd, 4096));
+    assert_done(memclient_adopt_fd(ctx, fd, &buf));
+    assert_int_equal(filters_of_process(youngest_child_of(broker_child(broker))), keepers + 1);
+    memclient_buffer_unref(buf);
+    memclient_context_close(ctx);
+}
+
 static void each_process_is_in_a_sandbox(void **state)
 {
     struct broker_process *broker;
@@ -94,6 +109,7 @@ static void each_process_is_in_a_sandbox(void **state)
     assert_int_equal(keepers, number_in("/proc/self/status", "Seccomp_filters:") + 1);
     assert_int_equal(filters_of_process(child), keepers + 1);
     assert_true(WAIT_UNTIL(most_filters(child) == keepers + 2));
+    door_is_in_a_sandbox(broker, keepers);
     broker_finish(broker);
 }
 
@@ -118,7 +134,7 @@ static void replace_next_call(pid_t pid, unsigned long long number)
 /* The tracer is this process, and its client another one: what it asks wakes the broker. */
 static void ask_until_told(int channel, void *context)
 {
-    struct memclient *ctx = broker_connect_in_child(context);
+    struct memclient_context *ctx = broker_connect_in_child(context);
     struct memclient_buffer *buf;
     void *p;
 
@@ -127,10 +143,10 @@ static void ask_until_told(int channel, void *context)
     pattern_write(p, 4096, 7);
     tell(channel);
     hear(channel);
-    CHECK_DONE(memclient_ping(ctx));
+    CHECK_DONE(memclient_broker_ping(ctx));
     CHECK(pattern_holds(p, 4096, 7));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void I8_code_of_an_attacker_in_the_broker_ends_that_broker_only(void **state)

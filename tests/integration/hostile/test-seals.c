@@ -27,7 +27,7 @@ static void intrude(int channel, void *context)
     const struct intruder *intruder = context;
     struct memclient_token token;
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct iovec page = {.iov_base = NULL, .iov_len = 4096};
     int fd, reading, ends[2];
 
@@ -79,12 +79,12 @@ static void intruder_end(struct intruder *intruder)
     child_finish(&intruder->child);
 }
 
-static struct memclient_buffer *publishable(struct memclient *ctx, size_t size)
+static struct memclient_buffer *publishable(struct memclient_context *ctx, size_t size)
 {
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf;
 
-    options.flags = MEMCLIENT_PUBLISHABLE;
+    options.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     assert_done(memclient_alloc(ctx, size, &options, &buf));
     return buf;
 }
@@ -108,7 +108,7 @@ static int find_listed(const struct memclient_buffer_info *info, void *data)
 }
 
 /* In the listing and in INFO alike. */
-static void assert_seals(struct memclient *ctx, struct memclient_buffer *buf, uint32_t seals, unsigned flags)
+static void assert_seals(struct memclient_context *ctx, struct memclient_buffer *buf, uint32_t seals, unsigned flags)
 {
     const unsigned all = MEMCLIENT_BUFFER_PUBLISHED | MEMCLIENT_BUFFER_FUTURE_ONLY;
     struct memclient_buffer_info info = broker_info(buf), listed = {.id = info.id};
@@ -129,7 +129,7 @@ static void I2_what_a_holder_seals_is_told_and_published(void **state)
     struct intruder intruder = {.rights = MEMCLIENT_READ | MEMCLIENT_WRITE, .seals = F_SEAL_WRITE};
     struct memclient_token token;
     struct memclient_buffer *buf, *again;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int fd;
 
     intruder_start(&intruder, broker);
@@ -150,7 +150,7 @@ static void I2_what_a_holder_seals_is_told_and_published(void **state)
     intruder_end(&intruder);
     memclient_buffer_unref(again);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -160,7 +160,7 @@ static void I2_what_a_holder_seals_for_future_writers_can_be_published(void **st
     struct broker_process *broker = broker_for_test(NULL);
     struct intruder intruder = {.rights = MEMCLIENT_READ | MEMCLIENT_WRITE, .seals = F_SEAL_FUTURE_WRITE};
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     void *p;
 
     intruder_start(&intruder, broker);
@@ -176,7 +176,7 @@ static void I2_what_a_holder_seals_for_future_writers_can_be_published(void **st
     intruder_end(&intruder);
     assert_done(memclient_unmap(ctx, p, 0));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -186,7 +186,7 @@ static void I2_a_holders_seal_outlives_the_broker(void **state)
     struct broker_process *broker = broker_for_test(NULL);
     struct intruder intruder = {.rights = MEMCLIENT_READ | MEMCLIENT_WRITE, .seals = F_SEAL_WRITE | F_SEAL_SEAL};
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     intruder_start(&intruder, broker);
     ctx = broker_connect(broker);
@@ -197,7 +197,7 @@ static void I2_a_holders_seal_outlives_the_broker(void **state)
     assert_done(memclient_publish(buf, 0));
     intruder_end(&intruder);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -207,7 +207,7 @@ static void sealed_memory_comes_back(size_t size, int seals)
     struct broker_process *broker = broker_for_test("[pools]\ncapacity = 16M\nstock = 0\n");
     struct intruder intruder = {.rights = MEMCLIENT_READ | MEMCLIENT_WRITE, .seals = seals, .maps = true};
     struct memclient_buffer *buf, *whole;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     uint64_t id;
 
     intruder_start(&intruder, broker);
@@ -216,14 +216,14 @@ static void sealed_memory_comes_back(size_t size, int seals)
     id = memclient_buffer_id(buf);
     intruder_attack(&intruder, buf);
     if (!getuid())
-        assert_refused(memclient_destroy(ctx, id, true), EROFS);
+        assert_refused(memclient_destroy_id(ctx, id, MEMCLIENT_DESTROY_FORCE), EROFS);
     memclient_buffer_unref(buf);
     assert_refused(memclient_alloc(ctx, 16 << 20, NULL, &whole), ENOMEM);
     intruder_end(&intruder);
     broker_wait_until_empty(broker);
     assert_done(memclient_alloc(ctx, 16 << 20, NULL, &whole));
     memclient_buffer_unref(whole);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -238,7 +238,7 @@ static void a_sealed_buffer_can_be_moved(void **state)
     struct broker_process *broker = broker_for_test("[topology]\nsimulate_nodes = 2\n");
     struct intruder intruder = {.rights = MEMCLIENT_READ | MEMCLIENT_WRITE, .seals = F_SEAL_WRITE};
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     intruder_start(&intruder, broker);
     ctx = broker_connect(broker);
@@ -248,7 +248,7 @@ static void a_sealed_buffer_can_be_moved(void **state)
     assert_done(memclient_move(buf, 0));
     intruder_end(&intruder);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -259,7 +259,7 @@ static void I2_a_holder_that_forbids_sealing_is_named(void **state)
     struct broker_process *broker = broker_for_test(NULL);
     struct intruder intruder = {.rights = MEMCLIENT_READ | MEMCLIENT_WRITE, .seals = F_SEAL_SEAL};
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int fd;
 
     intruder_start(&intruder, broker);
@@ -277,7 +277,7 @@ static void I2_a_holder_that_forbids_sealing_is_named(void **state)
     close(fd);
     intruder_end(&intruder);
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -286,7 +286,7 @@ static void I2_a_reader_that_pins_a_page_is_named(void **state)
     struct broker_process *broker = broker_for_test(NULL);
     struct intruder intruder = {.rights = MEMCLIENT_READ, .pins = true};
     struct memclient_buffer *buf;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     intruder_start(&intruder, broker);
     ctx = broker_connect(broker);
@@ -298,7 +298,7 @@ static void I2_a_reader_that_pins_a_page_is_named(void **state)
     intruder_end(&intruder);
     assert_done(memclient_publish(buf, 0));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "proto/limits.h"
 #include "proto/methods.h"
 
 #define UID_GREEDY 61003
@@ -27,21 +28,21 @@
 
 struct hoard {
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     unsigned n;
     struct memclient_buffer *buffer; /* something that tokens and names are for */
 };
 
-static struct memclient *hoard_open(struct broker_process *broker, bool administrator, int *ret)
+static struct memclient_context *hoard_open(struct broker_process *broker, bool administrator, int *ret)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-    struct memclient *ctx = NULL;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+    struct memclient_context *ctx = NULL;
 
     options.socket = broker->socket;
     options.autostart = MEMCLIENT_AUTOSTART_NEVER;
     options.deadline_ms = PATIENCE_MS;
     options.administrator = administrator;
-    *ret = memclient_open(&options, &ctx);
+    *ret = memclient_context_open(&options, &ctx);
     return ctx;
 }
 
@@ -136,31 +137,35 @@ static int take_name(struct hoard *h)
 {
     struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
     char name[32];
-    int r = need_buffer(h);
+    int r = 0;
+
+    /* each buffer has as many as one may have */
+    if (h->n % MEMORYD_BUFFER_NAMES_MAX == 0)
+        r = memclient_alloc(h->ctx, 1, NULL, &h->buffer);
 
     options.policy = MEMCLIENT_NAME_FREE;
     snprintf(name, sizeof(name), "name/%u", h->n);
-    return r ? r : memclient_name_bind(h->buffer, name, &options);
+    return r ? r : memclient_bind_name(h->buffer, name, &options);
 }
 
 static int take_small_reservation(struct hoard *h)
 {
     struct memclient_reservation *reservation;
 
-    return memclient_reserve(h->ctx, page_size(), 0, 0, &reservation);
+    return memclient_reserve(h->ctx, page_size(), NULL, &reservation);
 }
 
 static int take_large_reservation(struct hoard *h)
 {
     struct memclient_reservation *reservation;
 
-    return memclient_reserve(h->ctx, UINT64_C(1) << 30, 0, 0, &reservation);
+    return memclient_reserve(h->ctx, UINT64_C(1) << 30, NULL, &reservation);
 }
 
 /* Many sessions have the same buffers open. */
 static int take_hold(struct hoard *h)
 {
-    static struct memclient *other;
+    static struct memclient_context *other;
     struct memclient_buffer *buffer;
     char name[32];
     int r = 0;
@@ -269,7 +274,7 @@ static void taker_end(struct taker *taker)
 /* An administrator gets in whatever others have, sees that the sums agree, and gives back what was left behind. */
 static void administrator_cleans_up(struct broker_process *broker, uid_t uid, unsigned n)
 {
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int r;
 
     ctx = hoard_open(broker, true, &r);
@@ -279,9 +284,9 @@ static void administrator_cleans_up(struct broker_process *broker, uid_t uid, un
         char name[64];
 
         snprintf(name, sizeof(name), "uid:%u/left/%u", (unsigned)uid, i);
-        assert_done(memclient_name_unbind(ctx, name));
+        assert_done(memclient_unbind_name(ctx, name));
     }
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static struct broker_process *broker_with(const struct thing *thing, const char *more)
@@ -372,6 +377,45 @@ static void a_group_has_a_share_for_each_member(void **state)
     broker_finish(broker);
 }
 
+/* With stock there, which gives way to who needs memory. */
+static void use_up_records_and_allocate(int channel, void *context)
+{
+    struct hoard hoard = {.broker = context};
+    struct memclient_buffer *buffer;
+    int r;
+
+    become(UID_GREEDY);
+    hoard.ctx = hoard_open(hoard.broker, false, &r);
+    CHECK(r == 0);
+    /* often enough that some are made in advance */
+    for (unsigned i = 0; i < 16; i++)
+        CHECK_DONE(memclient_alloc(hoard.ctx, 65536, NULL, &buffer));
+    while ((r = take_token(&hoard)) == 0)
+        CHECK(++hoard.n < HOARD_MAX);
+    CHECK(r == -EDQUOT);
+    tell(channel);
+    hear(channel);
+    CHECK_REFUSED(memclient_alloc(hoard.ctx, 65536, NULL, &buffer), EDQUOT);
+}
+
+static void I7_who_has_no_room_for_records_does_not_wait_for_memory(void **state)
+{
+    struct broker_process *broker;
+    struct memclient_context *ctx;
+    struct child child;
+
+    test_needs_root();
+    broker = broker_for_test("[limits]\nmetadata = 1M\n");
+    ctx = broker_connect(broker);
+    child_start(&child, use_up_records_and_allocate, broker);
+    child_hear(&child);
+    assert_true(WAIT_UNTIL(broker_stock(ctx) > 0));
+    child_tell(&child);
+    child_finish(&child);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
 /* More or less than others, also where connections are counted. */
 static void a_user_has_limits_of_its_own(void **state)
 {
@@ -395,7 +439,7 @@ static void I7_shares_outlive_the_broker(void **state)
     struct taker greedy = {.is_limited = true, .leaves = true}, again = {.is_limited = true, .leaves = true};
     struct taker late = {.is_limited = true, .leaves = true}, last = {.is_limited = true, .leaves = true};
     struct broker_process *broker;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     FILE *config;
 
     test_needs_root();
@@ -417,7 +461,7 @@ static void I7_shares_outlive_the_broker(void **state)
     ctx = broker_connect(broker);
     assert_int_equal(broker_buffers(ctx), 32 + 16 + 4);
     broker_check(broker);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     administrator_cleans_up(broker, UID_GREEDY, 32);
     administrator_cleans_up(broker, UID_LATE, 16);
     administrator_cleans_up(broker, UID_LAST, 4);
@@ -471,7 +515,7 @@ static void wait_for_room(int channel, void *context)
     const struct waiter *waiter = context;
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buffer;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int r;
 
     become(waiter->uid);
@@ -483,7 +527,7 @@ static void wait_for_room(int channel, void *context)
     tell(channel);
     options.wait_ms = 10 * PATIENCE_MS;
     CHECK(memclient_alloc(ctx, waiter->granules * UINT64_C(65536), &options, &buffer) == waiter->wanted);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* Who waits for more than its share is refused when there is room, and nobody waits behind it. */
@@ -493,7 +537,7 @@ static void I7_who_may_not_have_it_keeps_nobody_waiting(void **state)
     struct waiter late = {.uid = UID_LATE, .granules = 20, .wanted = 0};
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *all;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     test_needs_root();
     greedy.broker = late.broker = broker_with(&things[0], "");
@@ -507,7 +551,7 @@ static void I7_who_may_not_have_it_keeps_nobody_waiting(void **state)
     child_hear(&greedy.child);
     child_tell(&late.child);
     child_hear(&late.child);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     child_finish(&late.child);
     child_finish(&greedy.child);
     broker_finish(greedy.broker);
@@ -527,6 +571,7 @@ int main(void)
         at_broker(I7_addresses_leave_others_their_share),
         at_broker(I7_sessions_leave_others_their_share),
         at_broker(a_group_has_a_share_for_each_member),
+        at_broker(I7_who_has_no_room_for_records_does_not_wait_for_memory),
         at_broker(a_user_has_limits_of_its_own),
         at_broker(I7_shares_outlive_the_broker),
         at_broker(I7_connections_leave_others_their_share),

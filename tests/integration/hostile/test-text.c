@@ -53,7 +53,7 @@ static void assert_lines_printable(const char *text)
 static void I8_no_name_is_made_that_cannot_be_seen(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient *ctx = broker_connect(broker);
+    struct memclient_context *ctx = broker_connect(broker);
     struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_buffer *buf, *none;
 
@@ -62,19 +62,19 @@ static void I8_no_name_is_made_that_cannot_be_seen(void **state)
         options.name = hidden[i];
         assert_refused(memclient_alloc(ctx, 1, &options, &none), EINVAL);
         assert_lines_printable(memclient_error());
-        assert_refused(memclient_name_bind(buf, hidden[i], NULL), EINVAL);
+        assert_refused(memclient_bind_name(buf, hidden[i], NULL), EINVAL);
         assert_lines_printable(memclient_error());
     }
     /* one that an older broker has made can still be given */
     assert_refused(memclient_open_name(ctx, "\u202egnp.exe", MEMCLIENT_READ, &none), ENOENT);
     assert_sentence("\\u202egnp.exe");
-    assert_refused(memclient_name_unbind(ctx, "\u202egnp.exe"), ENOENT);
+    assert_refused(memclient_unbind_name(ctx, "\u202egnp.exe"), ENOENT);
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
-        assert_done(memclient_name_bind(buf, shown[i], NULL));
-        assert_done(memclient_name_unbind(ctx, shown[i]));
+        assert_done(memclient_bind_name(buf, shown[i], NULL));
+        assert_done(memclient_unbind_name(ctx, shown[i]));
     }
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     broker_finish(broker);
 }
 
@@ -101,8 +101,8 @@ static void I8_programs_are_shown_escaped_and_json_has_the_very_text(void **stat
 
     assert_non_null(output);
     for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
-        struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
-        struct memclient *ctx;
+        struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
+        struct memclient_context *ctx;
         char program[64], escaped[64];
 
         snprintf(program, sizeof(program), "p%s", hidden[i]);
@@ -110,7 +110,7 @@ static void I8_programs_are_shown_escaped_and_json_has_the_very_text(void **stat
         printable_escape(escaped, sizeof(escaped));
         options.socket = broker->socket;
         options.program = program;
-        assert_done(memclient_open(&options, &ctx));
+        assert_done(memclient_context_open(&options, &ctx));
 
         run_memctl(broker, "sessions", output, OUTPUT);
         assert_lines_printable(output);
@@ -120,7 +120,7 @@ static void I8_programs_are_shown_escaped_and_json_has_the_very_text(void **stat
         assert_json_has(output, program);
         for (const char *c = output; *c; c++)
             assert_true(*c == '\n' || (*c >= ' ' && *c <= '~'));
-        memclient_close(ctx);
+        memclient_context_close(ctx);
     }
     free(output);
     broker_finish(broker);
@@ -131,20 +131,20 @@ static void I8_a_flood_of_marks_stays_in_its_row(void **state)
 {
     enum { OUTPUT = 1 << 16 };
     struct broker_process *broker = broker_for_test(NULL);
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     char *output = malloc(OUTPUT), flood[64] = "\u0301z";
-    struct memclient *ctx;
+    struct memclient_context *ctx;
 
     assert_non_null(output);
     for (size_t n = strlen(flood); n + 2 < sizeof(flood); n += 2)
         memcpy(flood + n, "\u0301", 3);
     options.socket = broker->socket;
     options.program = flood;
-    assert_done(memclient_open(&options, &ctx));
+    assert_done(memclient_context_open(&options, &ctx));
     run_memctl(broker, "sessions", output, OUTPUT);
     assert_non_null(strstr(output, "\\u0301z\u0301\u0301\u0301\u0301\\u0301"));
     assert_null(strstr(output, "\u0301\u0301\u0301\u0301\u0301"));
-    memclient_close(ctx);
+    memclient_context_close(ctx);
     free(output);
     broker_finish(broker);
 }
@@ -152,29 +152,29 @@ static void I8_a_flood_of_marks_stays_in_its_row(void **state)
 static void I8_sentences_about_others_are_escaped(void **state)
 {
     struct broker_process *broker;
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     struct memclient_buffer *buf, *claimed, *none;
-    struct memclient *evil, *ctx;
+    struct memclient_context *evil, *ctx;
 
     assert_int_equal(setenv("MEMORYD_LOG", "info", 1), 0);
     broker = broker_for_test(NULL);
     unsetenv("MEMORYD_LOG");
     options.socket = broker->socket;
     options.program = "p\u202e\x1b[2J\nmemoryd: all is well";
-    assert_done(memclient_open(&options, &evil));
+    assert_done(memclient_context_open(&options, &evil));
     ctx = broker_connect(broker);
     assert_done(memclient_alloc(evil, 1, NULL, &buf));
-    assert_done(memclient_name_bind(buf, "claimed", NULL));
+    assert_done(memclient_bind_name(buf, "claimed", NULL));
     assert_done(memclient_claim_name(evil, "claimed", MEMCLIENT_READ, MEMCLIENT_CLAIM_EXCLUSIVE, &claimed));
     assert_refused(memclient_claim_name(ctx, "claimed", MEMCLIENT_READ, MEMCLIENT_CLAIM_EXCLUSIVE, &none), EBUSY);
     assert_sentence("(p\\u202e\\x1b[2J\\x0amemoryd: all is well)");
     assert_true(broker_said(broker, "(p\\u202e\\x1b[2J\\x0amemoryd: all is well)"));
     assert_false(broker_said(broker, "\nmemoryd: all is well"));
     memclient_buffer_unref(claimed);
-    assert_done(memclient_name_unbind(evil, "claimed"));
+    assert_done(memclient_unbind_name(evil, "claimed"));
     memclient_buffer_unref(buf);
-    memclient_close(ctx);
-    memclient_close(evil);
+    memclient_context_close(ctx);
+    memclient_context_close(evil);
     broker_finish(broker);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clients that ask for descriptors, as many and as fast as they can, and read no reply. What waits for them costs the
- * broker no descriptor, other users get theirs, and when they read at last, nothing is missing.
+ * broker no descriptor, and the kernel little memory; other users get theirs; and when they read at last, nothing is
+ * missing.
  */
 #include "tests/support/test.h"
 
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -30,8 +32,8 @@
 /* Of so few buffers that the loop makes them itself, one request after the other. */
 #define ALLOCATIONS 60
 #define SMALL       16
-/* What the broker may have open meanwhile: the packet that is being sent, and a few of its own. */
-#define OPEN_MAX_MORE (MEMORYD_FDS_MAX + 16)
+/* What the broker may have open meanwhile: a packet of each user that is being sent, and a few of its own. */
+#define OPEN_MAX_MORE (2 * MEMORYD_FDS_MAX + 16)
 /* So many turns of the loop, at least, since each answers one PING. In each it reads 16 packets of another client. */
 #define TURNS (REQUESTS / 16 + 5)
 
@@ -156,6 +158,14 @@ static uint64_t buffers_of(struct wire *wire)
     const Memoryd__V1__StatusReply *status = wire_do(wire, METHOD_STATUS, NULL, STATUS_OK);
 
     return status->buffers;
+}
+
+/* Served so far, of everybody. */
+static uint64_t requests_of(struct wire *wire)
+{
+    const Memoryd__V1__StatusReply *status = wire_do(wire, METHOD_STATUS, NULL, STATUS_OK);
+
+    return status->requests;
 }
 
 static bool is_there(struct wire *wire, uint64_t id)
@@ -304,6 +314,61 @@ static void I7_other_users_get_their_descriptors_meanwhile(void **state)
         attack_read(&attacks[i], REQUESTS, ITEMS);
         wire_close(&attacks[i].wire);
     }
+    wire_close(&good);
+    child_kill(&attacker.child);
+    child_kill(&victim.child);
+    broker_stop(&broker);
+}
+
+/* So much of what was sent to it has it not received. */
+static uint64_t unread_by(const struct attack *attack)
+{
+    int bytes;
+
+    assert_ok(ioctl(attack->wire.fd, FIONREAD, &bytes));
+    return (uint64_t)bytes;
+}
+
+/* However many connections a user has, little is in the buffers of their sockets, which nobody's limits know of. */
+static void I7_what_a_user_leaves_unread_is_bounded(void **state)
+{
+    enum { MANY = 32, MOST = 1 << 20 };
+    static struct attack attacks[MANY];
+    struct user attacker, victim;
+    uint64_t ids[ITEMS], unread = 0;
+    struct wire good;
+    uint64_t before;
+    unsigned n;
+
+    test_needs_root();
+    broker_start_as(&broker, CONFIG "[limits]\nuid_queued_bytes = 1M\n", UID_BROKER);
+    user_start(&attacker, UID_STRANGER);
+    user_start(&victim, UID_STRANGER + 1);
+    user_connect(&victim, &good);
+    for (unsigned i = 0; i < MANY; i++) {
+        user_connect(&attacker, &attacks[i].wire);
+        if (!i)
+            allocate(&attacks[i].wire, ids);
+        wire_request(&attacks[i].wire, &attacks[i].request, METHOD_LIST_BUFFERS, NULL);
+        attacks[i].sent = 0;
+    }
+    attack_send(&attacks[0], 1);
+    assert_true(wait_readable(attacks[0].wire.fd));
+    n = (unsigned)((MOST + MOST / 8) / MANY / unread_by(&attacks[0]));
+    assert_in_range(n, 2, REQUESTS);
+    before = requests_of(&good);
+    for (unsigned i = 0; i < MANY; i++)
+        attack_send(&attacks[i], n);
+    assert_true(WAIT_UNTIL(requests_of(&good) >= before + MANY * n));
+    for (unsigned i = 0; i < MANY; i++)
+        unread += unread_by(&attacks[i]);
+    assert_in_range(unread, 0, MOST);
+    /* and nothing is missing when they read it */
+    for (unsigned i = 0; i < MANY; i++)
+        attack_read(&attacks[i], n, 0);
+    assert_false(broker_said(&broker, "disconnected"));
+    for (unsigned i = 0; i < MANY; i++)
+        wire_close(&attacks[i].wire);
     wire_close(&good);
     child_kill(&attacker.child);
     child_kill(&victim.child);
@@ -489,13 +554,10 @@ static int cleanup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_client_that_reads_nothing_has_no_descriptors_open),
-        TEST(what_is_allocated_and_not_read_is_open_once),
-        TEST(I7_other_users_get_their_descriptors_meanwhile),
-        TEST(I7_users_leave_descriptors_in_flight_to_others),
-        TEST(a_reply_waits_for_the_brokers_descriptors),
-        TEST(I4_a_release_behind_an_export_is_done_before_it_leaves),
-        TEST(replies_that_waited_are_repeated_whole),
+        TEST(a_client_that_reads_nothing_has_no_descriptors_open),    TEST(what_is_allocated_and_not_read_is_open_once),
+        TEST(I7_other_users_get_their_descriptors_meanwhile),         TEST(I7_what_a_user_leaves_unread_is_bounded),
+        TEST(I7_users_leave_descriptors_in_flight_to_others),         TEST(a_reply_waits_for_the_brokers_descriptors),
+        TEST(I4_a_release_behind_an_export_is_done_before_it_leaves), TEST(replies_that_waited_are_repeated_whole),
     };
 
     return test_run(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 #include "sys/sys.h"
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
+#include "work/turn.h"
 #include "work/work.h"
 
 struct host host;
@@ -78,6 +79,37 @@ static void on_schedule(void *userdata, uint64_t in_ms)
     host.due = deadline_after_ms(in_ms);
 }
 
+/* As if each operation were another user's. */
+static void on_take_turn(void *userdata, struct user_task *task, uid_t uid)
+{
+    (void)uid;
+    assert_null(task->user);
+    task->user = userdata;
+    list_append(&host.turns, &task->task.link);
+}
+
+static void on_give_up_turn(void *userdata, struct user_task *task)
+{
+    (void)userdata;
+    list_remove(&task->task.link);
+    task->user = NULL;
+}
+
+void host_take_turns(void)
+{
+    struct list turns = LIST_INIT(turns);
+    struct list *link;
+
+    list_splice(&turns, &host.turns);
+    while ((link = list_pop(&turns))) {
+        struct user_task *task = container_of(link, struct user_task, task.link);
+
+        task->user = NULL;
+        task->run(task);
+        broker_commit(host.broker);
+    }
+}
+
 static void on_connection_info(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes)
 {
     (void)userdata;
@@ -86,7 +118,22 @@ static void on_connection_info(void *userdata, void *connection, uint32_t *fds_i
     *queued_bytes = 2;
 }
 
+static const char *on_crowded(void *userdata, void *connection)
+{
+    return NULL;
+}
+
+static bool on_is_left(void *userdata)
+{
+    return false;
+}
+
 static const struct broker_host callbacks = {
+    .crowded = on_crowded,
+    .is_left = on_is_left,
+    .userdata = &host,
+    .take_turn = on_take_turn,
+    .give_up_turn = on_give_up_turn,
     .event = on_event,
     .disconnect = on_disconnect,
     .watch_process = on_watch_process,
@@ -121,6 +168,8 @@ void host_turn(int timeout_ms)
         if (until >= 0 && until < timeout_ms)
             timeout_ms = until;
     }
+    if (!list_is_empty(&host.turns))
+        timeout_ms = 0;
     if (poll(fds, n, timeout_ms) < 0)
         assert_int_equal(errno, EINTR);
     if (fds[0].revents) {
@@ -131,9 +180,11 @@ void host_turn(int timeout_ms)
     broker_commit(host.broker);
     if (fds[1].revents)
         assert_int_equal(broker_watch_ready(host.broker), 0);
+    broker_deaths_ready(host.broker);
     for (unsigned i = 0; i < n_sessions; i++)
         if (fds[2 + i].revents)
             assert_int_equal(broker_session_exited(host.broker, sessions[i]), 0);
+    host_take_turns();
     if (host.due_set && deadline_passed(host.due, clock_now_ns())) {
         host.due_set = false;
         assert_int_equal(broker_tick(host.broker), 0);
@@ -148,7 +199,7 @@ void host_settle(void)
 
     while (wait_now_ms() < end) {
         struct pollfd watch = {.fd = broker_watch_fd(host.broker), .events = POLLIN};
-        bool busy = work_pending(host.work) || poll(&watch, 1, 0) > 0 ||
+        bool busy = work_pending(host.work) || !list_is_empty(&host.turns) || poll(&watch, 1, 0) > 0 ||
                     (host.due_set && deadline_passed(host.due, clock_now_ns() + NSEC_PER_MSEC));
 
         if (busy)
@@ -266,6 +317,7 @@ static void find_out_about_pidfds(void)
 void host_reset(uint32_t nodes)
 {
     memset(&host, 0, sizeof(host));
+    list_init(&host.turns);
     host.nodes = nodes;
     host.pool_bytes = HOST_POOL_BYTES;
     find_out_about_pidfds();
@@ -333,7 +385,7 @@ int call_finish(struct call *call, int r)
     assert_true(r >= 0);
     if (!host.no_commit)
         broker_commit(host.broker);
-    if (r != OP_PENDING)
+    if (r != OP_PENDING && r != OP_SETTLING)
         call->status = r;
     else
         assert_true(HOST_UNTIL(call->ended));
@@ -386,13 +438,19 @@ void host_open_fds(uint64_t session, struct opened *opened, struct fdset *ret)
 {
     static struct fd_list list;
     struct statuses statuses = {.n = 0};
+    struct call call;
+    int r;
 
     fdset_init(ret);
     fd_list_init(&list, session);
     for (uint32_t i = 0; i < opened->n && opened->with_fds; i++)
         if (!opened->items[i].status)
             fd_list_add(&list, opened->items[i].id, opened->items[i].rights);
-    assert_int_equal(CALL(session, op_open_fds, &list, &opened->fds, &statuses, ret), 0);
+    call_init(&call, session);
+    do
+        r = op_open_fds(&call.op, &list, &opened->fds, &statuses, ret);
+    while (r == OP_PENDING);
+    assert_int_equal(r, 0);
     fdset_deinit(&opened->fds);
     assert_int_equal(fdset_count(ret), list.n);
 }
@@ -433,15 +491,18 @@ int host_release(uint64_t session, uint64_t buffer)
     return result.status[0];
 }
 
+/* As the door shows it. */
 int host_import(uint64_t session, int fd, uint64_t *ret)
 {
-    struct fdset fds = FDSET_NULL;
+    struct problem problem = PROBLEM_NULL;
+    struct handle_shown shown;
     static struct opened result;
+    int r = handle_show(fd, geteuid(), &shown, &problem);
 
+    if (r)
+        return r;
     memset(&result, 0, sizeof(result));
-    assert_int_equal(fdset_push(&fds, fd), 0);
-    assert_int_equal(CALL(session, op_import, &fds, &result), 0);
-    assert_int_equal(fdset_steal(&fds, 0), fd);
+    assert_int_equal(CALL(session, op_import, &shown, 1, &result), 0);
     if (!result.items[0].status && ret)
         *ret = result.items[0].id;
     host_opened = result.items[0];
@@ -450,14 +511,11 @@ int host_import(uint64_t session, int fd, uint64_t *ret)
 
 int host_adopt(uint64_t session, int fd, uint64_t *ret)
 {
-    struct fdset fds = FDSET_NULL;
     static struct opened result;
     int r;
 
     memset(&result, 0, sizeof(result));
-    assert_int_equal(fdset_push(&fds, fd), 0);
-    r = CALL(session, op_adopt, &fds, &result);
-    assert_int_equal(fdset_steal(&fds, 0), fd);
+    r = CALL(session, op_adopt, fd, &result);
     host_opened = result.items[0];
     if (!r)
         *ret = result.items[0].id;

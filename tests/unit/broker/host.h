@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "account/account.h"
+#include "base/list.h"
 #include "broker/broker.h"
 #include "broker/operations.h"
 #include "mem/pool.h"
@@ -52,6 +53,7 @@ struct host {
         int pidfd;
     } watched[HOST_WATCHED_MAX];
     unsigned n_watched;
+    struct list turns; /* struct user_task, waiting */
     struct host_event events[64];
     unsigned n_events;
     void *disconnected[64];
@@ -79,6 +81,8 @@ void host_take_apart(struct broker *broker);
 /* That a session of host.broker is charged to. */
 struct account *host_account(uint64_t session);
 
+/* Whatever waits for a turn of its user has one. */
+void host_take_turns(void);
 /* One turn of the loop, waiting at most so long for something to do. */
 void host_turn(int timeout_ms);
 /* Turns until the expression is true; false when it never is. */

@@ -11,6 +11,7 @@
 #include "broker/events.h"
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
+#include "broker/report.h"
 #include "broker/sessions.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
@@ -38,9 +39,10 @@ static void end_sessions(struct broker *broker)
 
     while ((session = table_next(&broker->sessions.table, &cursor, &budget)))
         if (!client_of(session)->ended)
-            session_end(broker, session);
+            session_end(broker, session, HISTORY_END_GOODBYE);
     while (!pending_is_empty(&broker->pending)) {
         timers_run(&broker->timers, clock_now_ns());
+        host_take_turns();
         wait_for_jobs(broker);
     }
 }
@@ -108,6 +110,8 @@ void host_take_apart(struct broker *broker)
     va_arena_deinit(&broker->arena);
     accounts_deinit(&broker->accounts);
     watch_deinit(&broker->watch);
+    deaths_deinit(broker);
+    report_deinit(broker);
     ledger_free(broker->ledger);
     free(broker->pressure);
     free(broker);

@@ -100,6 +100,7 @@ static const struct {
     {"pool's nodes", RECORD_POOL, 0, FIELD(pool_record, n_nodes), 0, 1},
     {"pool's node", RECORD_POOL, 0, offsetof(struct pool_record, node), 1, 7, 0},
     {"pool's page size", RECORD_POOL, 0, FIELD(pool_record, page_size), 3, 1},
+    {"pool's committer", RECORD_POOL, 0, FIELD(pool_record, committer), 3, 1},
 };
 
 static void damaged_records_are_left_alone(void **state)

@@ -11,6 +11,7 @@
 #include "mem/rights.h"
 #include "sys/sys.h"
 #include "tests/support/fd.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
 
@@ -57,8 +58,16 @@ static void promise(uint32_t rights)
 
 static int open_all(void)
 {
+    static struct call call;
+    int r;
+
+    call_init(&call, session);
     fdset_init(&fds);
-    return CALL(session, op_open_fds, &list, NULL, &opened, &fds);
+    do
+        r = op_open_fds(&call.op, &list, NULL, &opened, &fds);
+    while (r == OP_PENDING);
+    host_sentence = call.op.problem.sentence;
+    return r;
 }
 
 static void a_promise_opens_nothing(void **state)
@@ -182,6 +191,37 @@ static void I2_no_descriptor_without_READ(void **state)
     assert_int_equal(opened.status[0], STATUS_NO_RIGHT);
 }
 
+/* The broker allocates nothing of it. The payer gets a descriptor to do that by. Others would pay for touching it. */
+static void I1_others_get_nothing_that_its_payer_has_not_allocated(void **state)
+{
+    uint64_t other = host_session(2), id;
+    uint8_t token[MEMORYD_TOKEN_SIZE];
+    int fd = -1;
+
+    for (uint32_t i = 0; i < pools_count(host.pools); i++)
+        pools_get(host.pools, i)->committer = COMMITTER_CLIENT;
+    assert_int_equal(host_alloc(session, SIZE, 0, &id), 0);
+    fd_list_init(&list, session);
+    fd_list_add(&list, id, RIGHT_READ | RIGHT_WRITE);
+    assert_int_equal(
+        CALL(session, op_export, &(struct export_args){.buffers = {1, {id}}, .rights = {RIGHT_WRITE}}, &opened), 0);
+    assert_int_equal(opened.status[0], 0);
+    assert_int_equal(open_all(), 0);
+    assert_int_equal(memfd_allocated(fdset_get(&fds, 0)), 0);
+    assert_int_equal(host_share(session, id, &(struct share_args){.rights = RIGHT_READ}, token), 0);
+    for (uint64_t done = 0; done < SIZE; done += SIZE / 2) {
+        assert_int_equal(host_open(other, token, RIGHT_READ, &fd), STATUS_BUSY);
+        assert_int_equal(fd, -1);
+        assert_ok(fallocate(fdset_get(&fds, 0), 0, (off_t)done, SIZE / 2));
+    }
+    assert_int_equal(host_open(other, token, RIGHT_READ, &fd), 0);
+    close(fd);
+    /* the others of this broker are not concerned */
+    assert_int_equal(host_share(session, ids[0], &(struct share_args){.rights = RIGHT_READ}, token), 0);
+    assert_int_equal(host_open(other, token, RIGHT_READ, &fd), 0);
+    close(fd);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -194,6 +234,7 @@ int main(void)
         TEST(what_is_published_meanwhile_leaves_for_reading),
         TEST(all_or_none_are_open),
         TEST(I2_no_descriptor_without_READ),
+        TEST(I1_others_get_nothing_that_its_payer_has_not_allocated),
     };
 
     return test_run(tests, NULL, NULL);

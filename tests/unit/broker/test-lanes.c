@@ -6,7 +6,11 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "broker/state.h"
 #include "proto/status.h"
@@ -218,6 +222,42 @@ static void a_seal_that_hangs_is_given_up(void **state)
     assert_true(HOST_UNTIL(host_info(me, buffers[1], &info) == 0 && info.flags & BUFFER_PUBLISHED));
 }
 
+/* I8: who looks at a process may have to wait for it. Here its status is a pipe that nobody writes to yet. */
+static void I8_a_process_that_is_looked_at_keeps_nobody_waiting(void **state)
+{
+    const struct sys_calls *before = sys;
+    uint64_t me = host_session(1), gone = host_session(2), buffer, another;
+    char folder[] = "/tmp/memoryd-proc-XXXXXX", path[80];
+    struct sys_calls calls = *sys;
+    struct buffer_info info;
+    int status;
+
+    assert_int_equal(host_alloc(gone, page_size(), 0, &buffer), 0);
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/%d", folder, (int)getpid());
+    assert_ok(mkdir(path, 0700));
+    (void)snprintf(path, sizeof(path), "%s/%d/status", folder, (int)getpid());
+    assert_ok(mkfifo(path, 0600));
+    calls.proc = folder;
+    sys = &calls;
+    assert_int_equal(broker_connection_lost(host.broker, gone, (void *)2), 0);
+    assert_true(HOST_UNTIL(work_pending(host.work) == 1));
+    /* the grace is over, and others are served */
+    assert_int_equal(host_alloc(me, page_size(), 0, &another), 0);
+    assert_int_equal(host_info(me, buffer, &info), 0);
+    assert_int_equal(info.holds, 1);
+    status = open(path, O_WRONLY | O_CLOEXEC);
+    assert_ok(status);
+    assert_true(dprintf(status, "Name:\tx\nState:\tS (sleeping)\n") > 0);
+    close(status);
+    assert_true(HOST_UNTIL(host_info(me, buffer, &info) == STATUS_STALE));
+    sys = before;
+    assert_ok(unlink(path));
+    *strrchr(path, '/') = '\0';
+    assert_ok(rmdir(path));
+    assert_ok(rmdir(folder));
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, host_setup_large, host_teardown)
 
 int main(void)
@@ -225,7 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(anothers_commit_is_next),          TEST(anothers_memory_is_given_back_next),
         TEST(a_long_commit_pauses_for_another), TEST(a_commit_that_paused_can_be_cancelled),
-        TEST(a_seal_that_hangs_is_given_up),
+        TEST(a_seal_that_hangs_is_given_up),    TEST(I8_a_process_that_is_looked_at_keeps_nobody_waiting),
     };
 
     return test_run(tests, NULL, NULL);

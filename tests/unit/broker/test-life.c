@@ -293,6 +293,43 @@ static void I6_a_lost_connection_ends_it_when_nothing_is_in_use(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
+static unsigned leases; /* asked for in this turn */
+
+static int counted_lease(int fd, int type)
+{
+    leases++;
+    return sys_kernel.set_lease(fd, type);
+}
+
+/* Else a user that loses thousands of connections at once, with thousands of buffers, would stop the loop. */
+static void I7_a_few_buffers_are_asked_about_in_a_turn(void **state)
+{
+    enum { SESSIONS = 8, BUFFERS = 32 };
+    static struct sys_calls counting;
+    uint64_t admin = host_session(1), sessions[SESSIONS], buffer;
+    const struct sys_calls *before = sys;
+
+    for (int i = 0; i < SESSIONS; i++) {
+        sessions[i] = host_session(2);
+        for (int n = 0; n < BUFFERS; n++) {
+            assert_int_equal(host_alloc(sessions[i], SIZE, 0, &buffer), 0);
+            close(host_export(sessions[i], buffer, RW));
+        }
+    }
+    counting = *before;
+    counting.set_lease = counted_lease;
+    sys = &counting;
+    for (int i = 0; i < SESSIONS; i++)
+        assert_int_equal(broker_connection_lost(host.broker, sessions[i], (void *)2), 0);
+    do {
+        leases = 0;
+        host_turn(5);
+        assert_in_range(leases, 0, SESSIONS * BUFFERS);
+    } while (host_used());
+    sys = before;
+    assert_int_equal(host_check(admin), 0);
+}
+
 /* It cannot come back while it is stopped, and as long nothing is taken. */
 static void I6_a_stopped_process_keeps_what_it_does_not_use(void **state)
 {
@@ -342,6 +379,7 @@ static void I5_a_release_log_has_no_page_of_the_brokers(void **state)
     memcpy(args.secret, host.secret, 16);
     args.peer = &peer;
     assert_int_equal(peer_init_pid(&peer, getpid()), 0);
+    peer.uid = getuid();
     assert_int_equal(CALL(0, op_hello, &args, &result), 0);
     assert_true(result.release_log);
     log = host_open_release_log(result.session);
@@ -371,12 +409,14 @@ static void I3_only_the_same_process_resumes(void **state)
     child_start(&child, sleeper, NULL);
     child_hear(&child);
     assert_int_equal(peer_init_pid(&peer, child.pid), 0);
+    peer.uid = getuid();
     assert_int_equal(CALL(0, op_hello, &args, &result), STATUS_SESSION_REJECTED);
     assert_true(peer.pidfd >= 0);
     peer_deinit(&peer);
     child_kill(&child);
 
     assert_int_equal(peer_init_pid(&peer, getpid()), 0);
+    peer.uid = getuid();
     args.secret[3] ^= 1;
     assert_int_equal(CALL(0, op_hello, &args, &result), STATUS_SESSION_REJECTED);
     args.secret[3] ^= 1;
@@ -568,6 +608,7 @@ int main(void)
         TEST(the_charge_follows_the_oldest_hold),
         TEST(I6_death_is_the_processs_and_nothing_else),
         TEST(I6_a_lost_connection_ends_it_when_nothing_is_in_use),
+        TEST(I7_a_few_buffers_are_asked_about_in_a_turn),
         TEST(I6_a_stopped_process_keeps_what_it_does_not_use),
         TEST(I6_a_connection_that_goes_with_the_broker_ends_nothing),
         TEST(I5_a_release_log_has_no_page_of_the_brokers),

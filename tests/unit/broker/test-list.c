@@ -283,15 +283,11 @@ static void a_large_client_is_taken_apart_in_slices(void **state)
     enum { N = 3000 };
     uint64_t admin = host_session(1), victim = host_session(2), shared, buffer;
     const struct share_args terms = {.rights = RIGHT_READ};
-    struct rlimit limit;
     uint8_t token[32];
     unsigned turns = 0;
 
-    assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
-    limit.rlim_cur = limit.rlim_max;
-    assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
-    if (limit.rlim_max < N + 100)
-        test_skip("at most %lu descriptors here", (unsigned long)limit.rlim_max);
+    if (fd_raise_limit() < N + 100)
+        test_skip("fewer than %d descriptors here", N + 100);
     assert_int_equal(host_alloc(victim, SIZE, 0, &shared), 0);
     assert_int_equal(host_share(victim, shared, &terms, token), 0);
     assert_int_equal(host_open(admin, token, 0, NULL), 0);

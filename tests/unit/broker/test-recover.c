@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "broker/state.h"
 #include "keeper/link.h"
 #include "ledger/ledger.h"
 #include "mem/buffer.h"
@@ -119,6 +120,43 @@ static void bind_an_old_name(void)
     memcpy(name.name, old_name, sizeof(old_name));
     assert_int_equal(CALL(shared->sessions[0], op_name_bind, &name), 0);
     broker_commit(host.broker);
+}
+
+static unsigned n_tokens(void)
+{
+    unsigned n = 0, budget = UINT32_MAX;
+    uint64_t cursor = 0;
+
+    while (table_next(&host.broker->tokens.table, &cursor, &budget))
+        n++;
+    return n;
+}
+
+#define MANY_TOKENS 500
+
+static void make_many_tokens(void)
+{
+    const struct share_args terms = {.rights = RIGHT_READ, .expiry_ms = 1};
+
+    shared->sessions[0] = host_session_of(1, keeper_test, getuid());
+    assert_int_equal(host_alloc(shared->sessions[0], 4096, 0, &shared->buffers[0]), 0);
+    for (unsigned i = 0; i < MANY_TOKENS; i++)
+        assert_int_equal(host_share(shared->sessions[0], shared->buffers[0], &terms, shared->token), 0);
+    broker_commit(host.broker);
+}
+
+/* Whoever waits for the next broker does not wait for the timers of all tokens, and they come all the same. */
+static void I7_tokens_have_their_timers_later(void **state)
+{
+    generation_run(make_many_tokens);
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    assert_in_range(n_tokens(), MANY_TOKENS / 2, MANY_TOKENS);
+    assert_in_range(host.broker->timers.order, 0, MANY_TOKENS / 4);
+    usleep(5000); /* the last one expires */
+    assert_int_equal(host_open(shared->sessions[0], shared->token, RIGHT_READ, NULL), STATUS_TOKEN_EXHAUSTED);
+    assert_true(HOST_UNTIL(!n_tokens()));
+    generation_finish();
 }
 
 static void an_old_name_goes_on_working(void **state)
@@ -474,6 +512,7 @@ int main(void)
         recovers(all_of_it_is_there_after_each_step_I5),
         recovers(what_was_not_committed_is_not_there),
         recovers(each_thing_is_what_it_was),
+        recovers(I7_tokens_have_their_timers_later),
         recovers(an_old_name_goes_on_working),
         recovers(what_was_on_its_way_is_charged_where_it_was_I5),
         recovers(what_was_on_its_way_back_comes_back_by_the_next_one_I4_I5),

@@ -90,7 +90,6 @@ static void foreign_descriptors_are_refused(void **state)
     assert_int_equal(host_import(session, memfd, NULL), STATUS_FD_FOREIGN);
     assert_int_equal(host_import(session, null, NULL), STATUS_FD_FOREIGN);
     assert_int_equal(host_import(session, pair[0], NULL), STATUS_FD_FOREIGN);
-    assert_non_null(strstr(host_sentence, "socket"));
     close(pair[0]);
     close(pair[1]);
 }
@@ -334,14 +333,15 @@ static void discarding_reads_as_zeros_and_stays_charged(void **state)
 
 static void more_news_than_are_kept_become_one_lost(void **state)
 {
-    uint64_t maker = host_session(1), other = host_session(2), buffer;
+    uint64_t maker = host_session(1), other = host_session(2), buffers[2];
     char name[16];
 
-    assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
+    assert_int_equal(host_alloc(maker, SIZE, 0, &buffers[0]), 0);
+    assert_int_equal(host_alloc(maker, SIZE, 0, &buffers[1]), 0);
     assert_int_equal(CALL(other, op_subscribe, 4), 0);
     for (unsigned i = 0; i < 100; i++) {
         (void)snprintf(name, sizeof(name), "n%u", i);
-        assert_int_equal(host_bind(maker, buffer, name, 0, 0), 0);
+        assert_int_equal(host_bind(maker, buffers[i / 50], name, 0, 0), 0);
     }
     host_settle();
     assert_true(host.n_events > 1 && host.n_events <= 64);
@@ -353,7 +353,7 @@ static void more_news_than_are_kept_become_one_lost(void **state)
     assert_int_equal(host.events[host.n_events - 1].event.kind, 16);
     /* and then it goes on */
     host.n_events = 0;
-    assert_int_equal(host_bind(maker, buffer, "after", 0, 0), 0);
+    assert_int_equal(host_bind(maker, buffers[1], "after", 0, 0), 0);
     host_settle();
     assert_int_equal(host.n_events, 1);
     assert_string_equal(host.events[0].name, "after");

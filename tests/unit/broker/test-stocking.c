@@ -241,7 +241,6 @@ static void of_a_batch_only_what_is_not_there_is_made(void **state)
     assert_int_equal(take(session, n, SIZE, 0, &opened), 0);
     assert_int_equal(opened.n, n);
     assert_int_equal(made, 1);
-    assert_int_equal(host_stock(), 0);
     assert_int_equal(host_used(), n * SIZE);
     assert_int_equal(host_check(session), 0);
     for (uint32_t i = 0; i < n; i++) {
@@ -274,6 +273,8 @@ static void begin_large_batch(struct call *call, uint64_t session, struct opened
     call_init(call, session);
     memset(ret, 0, sizeof(*ret));
     assert_int_equal(op_alloc(&call->op, &args, ret), OP_PENDING);
+    while (!list_is_empty(&host.turns))
+        host_take_turns();
 }
 
 static void what_waits_for_the_rest_of_its_batch_is_still_in_stock(void **state)

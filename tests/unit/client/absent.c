@@ -93,6 +93,12 @@ int setup_with_log(void **state)
     return setup_version(MEMORYD_MINOR_MAX, true);
 }
 
+/* That takes descriptors with IMPORT and ADOPT. */
+int setup_before_doors(void **state)
+{
+    return setup_version(3, false);
+}
+
 int setup_old_broker(void **state)
 {
     return setup_version(0, false);

@@ -26,6 +26,7 @@ extern struct world {
 } w;
 
 int setup(void **state);
+int setup_before_doors(void **state);
 int setup_old_broker(void **state); /* of minor version 0 */
 int setup_with_log(void **state);   /* whose session has a release log */
 int teardown(void **state);

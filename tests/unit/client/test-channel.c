@@ -21,6 +21,7 @@
 #include "proto/status.h"
 #include "rpc/channel.h"
 #include "rpc/fail.h"
+#include "rpc/interrupt.h"
 #include "rpc/stubs.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
@@ -172,6 +173,31 @@ static void a_call_ends_at_its_deadline_and_others_go_on(void **state)
     start(w, &slow, PING, PATIENCE_MS);
     sequence = receive_plain(w, METHOD_PING);
     assert_int_equal(caller_finish(&quick), -ETIMEDOUT);
+    fake_reply(w->broker, METHOD_PING, sequence, NULL, NULL, 0);
+    assert_int_equal(caller_finish(&slow), 0);
+}
+
+/* Not at once: the wait goes on first. */
+static bool interrupt_soon(void *asked)
+{
+    return ++*(unsigned *)asked > 1;
+}
+
+static void a_program_ends_a_wait_and_others_go_on(void **state)
+{
+    struct world *w = *state;
+    struct caller slow;
+    uint64_t sequence;
+    unsigned asked = 0;
+
+    start(w, &slow, PING, PATIENCE_MS);
+    sequence = receive_plain(w, METHOD_PING);
+    interrupt_set(interrupt_soon, &asked);
+    assert_int_equal(rpc_ping(rpc_route_of(w->channel, DEADLINE_NEVER)), -EINTR);
+    assert_int_equal(asked, 2);
+    /* the other thread was not asked */
+    interrupt_set(NULL, NULL);
+    (void)receive_plain(w, METHOD_PING);
     fake_reply(w->broker, METHOD_PING, sequence, NULL, NULL, 0);
     assert_int_equal(caller_finish(&slow), 0);
 }
@@ -517,6 +543,7 @@ int main(void)
         TEST(a_refusal_has_the_brokers_number_and_sentence),
         TEST(requests_acknowledge_what_is_answered_without_a_gap),
         TEST(a_call_ends_at_its_deadline_and_others_go_on),
+        TEST(a_program_ends_a_wait_and_others_go_on),
         TEST(a_late_buffer_is_released_and_its_descriptor_closed),
         TEST(a_late_reservation_and_a_late_token_are_given_back),
         TEST(garbage_costs_the_connection),

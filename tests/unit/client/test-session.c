@@ -27,7 +27,7 @@ static struct world {
     char path[108];
     int listening;
     int broker; /* our end of the present connection */
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     unsigned fds;
 } w;
 
@@ -60,32 +60,32 @@ static int end(struct doing *doing)
 
 static int open_it(void)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
 
     options.socket = w.path;
-    return memclient_open(&options, &w.ctx);
+    return memclient_context_open(&options, &w.ctx);
 }
 
 static int ping(void)
 {
-    return memclient_ping(w.ctx);
+    return memclient_broker_ping(w.ctx);
 }
 
 static int reserve(void)
 {
     struct memclient_reservation *res;
 
-    return memclient_reserve(w.ctx, 1 << 20, 0, 0, &res);
+    return memclient_reserve(w.ctx, 1 << 20, NULL, &res);
 }
 
 static int subscribe(void)
 {
-    return memclient_subscribe(w.ctx, MEMCLIENT_EVENT_NAME);
+    return memclient_event_subscribe(w.ctx, MEMCLIENT_EVENT_NAME);
 }
 
 static int close_it(void)
 {
-    memclient_close(w.ctx);
+    memclient_context_close(w.ctx);
     return 0;
 }
 
@@ -379,10 +379,10 @@ static void a_lost_connection_is_told_once_and_then_is_quiet(void **state)
 
     hang_up();
     assert_true(wait_readable(fd));
-    assert_int_equal(memclient_next_event(w.ctx, &event), 0);
+    assert_int_equal(memclient_event_next(w.ctx, &event), 0);
     assert_int_equal(event.kind, MEMCLIENT_EVENT_LOST);
-    assert_int_equal(memclient_next_event(w.ctx, &event), -EAGAIN);
-    assert_int_equal(memclient_next_event(w.ctx, &event), -EAGAIN);
+    assert_int_equal(memclient_event_next(w.ctx, &event), -EAGAIN);
+    assert_int_equal(memclient_event_next(w.ctx, &event), -EAGAIN);
     assert_false(is_readable(fd));
 
     /* on the next connection they come again; what happened in between is missed, resumed or not */
@@ -392,9 +392,9 @@ static void a_lost_connection_is_told_once_and_then_is_quiet(void **state)
     answer(METHOD_PING);
     assert_int_equal(end(&doing), 0);
     assert_true(is_readable(fd));
-    assert_int_equal(memclient_next_event(w.ctx, &event), 0);
+    assert_int_equal(memclient_event_next(w.ctx, &event), 0);
     assert_int_equal(event.kind, MEMCLIENT_EVENT_LOST);
-    assert_int_equal(memclient_next_event(w.ctx, &event), -EAGAIN);
+    assert_int_equal(memclient_event_next(w.ctx, &event), -EAGAIN);
     assert_false(is_readable(fd));
     {
         Memoryd__V1__NameEvent bound = MEMORYD__V1__NAME_EVENT__INIT;
@@ -404,7 +404,7 @@ static void a_lost_connection_is_told_once_and_then_is_quiet(void **state)
         fake_reply(w.broker, METHOD_EVENT_NAME, 0, &bound.base, NULL, 0);
     }
     assert_true(wait_readable(fd));
-    assert_int_equal(memclient_next_event(w.ctx, &event), 0);
+    assert_int_equal(memclient_event_next(w.ctx, &event), 0);
     assert_int_equal(event.kind, MEMCLIENT_EVENT_NAME);
 }
 
@@ -426,7 +426,7 @@ static void a_call_that_meets_a_lost_connection_leaves_no_noise(void **state)
     assert_int_equal(end(&doing), 0);
     assert_false(is_readable(fd));
     /* who subscribed to nothing has missed nothing */
-    assert_int_equal(memclient_next_event(w.ctx, &event), -EAGAIN);
+    assert_int_equal(memclient_event_next(w.ctx, &event), -EAGAIN);
 }
 
 static unsigned count_sockets(void)
@@ -459,7 +459,7 @@ static void a_fork_while_the_connection_is_made_anew_harms_nobody(void **state)
         if (!pid) {
             bool clean = !count_sockets();
 
-            memclient_close(w.ctx);
+            memclient_context_close(w.ctx);
             _exit(!clean);
         }
         assert_true(pid > 0);
@@ -479,7 +479,7 @@ static void closing_does_not_wait_for_a_broker_that_is_away(void **state)
 {
     hang_up();
     assert_ok(close(w.listening));
-    memclient_close(w.ctx);
+    memclient_context_close(w.ctx);
     listen_there();
     /* in time for teardown, which closes one */
     w.ctx = NULL;

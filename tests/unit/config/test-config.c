@@ -89,6 +89,7 @@ static void everything_can_be_said(void **state)
                                       "[pools]\n"
                                       "  capacity = 25%   ; of each node\n"
                                       "pages = base\n"
+                                      "charge = client\n"
                                       "[pool fast]\n"
                                       "nodes = 0,2-3\n"
                                       "placement = split\n"
@@ -99,6 +100,7 @@ static void everything_can_be_said(void **state)
                                       "[pool round]\n"
                                       "nodes=0-1\n"
                                       "placement=interleave\n"
+                                      "charge=broker\n"
                                       "part_size=2M\n"
                                       "[pool huge]\n"
                                       "pages=hugetlb\n"
@@ -127,7 +129,10 @@ static void everything_can_be_said(void **state)
     assert_int_equal(config->n_pools, 3);
     assert_string_equal(config->pools[0].name, "fast");
     assert_true(config->base_pages);
-    assert_int_equal(config->pools[0].line, 7);
+    assert_int_equal(config->charge, CONFIG_CHARGE_CLIENT);
+    assert_int_equal(config->pools[0].charge, CONFIG_CHARGE_DEFAULT);
+    assert_int_equal(config->pools[1].charge, CONFIG_CHARGE_BROKER);
+    assert_int_equal(config->pools[0].line, 8);
     assert_int_equal(config->pools[0].n_nodes, 3);
     assert_int_equal(config->pools[0].nodes[2], 3);
     assert_int_equal(config->pools[0].n_weights, 3);
@@ -200,6 +205,9 @@ static void pools_that_make_no_sense_are_refused(void **state)
     refuse_at("[pool a]\npage_size=2M\n", 1, "only for pages = hugetlb");
     refuse_at("[pool a]\npages=hugetlb\npage_size=3M\n", 1, "power of two");
     refuse_at("[pool a]\npages=hugetlb\ncommit=lazy\n", 1, "would kill the process");
+    refuse_at("[pool a]\npages=hugetlb\ncharge=client\n", 1, "only for base and thp pages");
+    refuse_at("[pool a]\ncommit=lazy\ncharge=broker\n", 1, "who touches a page first");
+    refuse_at("[pool a]\ncharge=user\n", 2, "broker or client");
     refuse_at("[pool a]\nplacement=near\n", 2, "bind, preferred, interleave, split or local");
 }
 
@@ -301,6 +309,7 @@ static const struct {
     {"topology", "simulate_nodes", "2", false},
     {"pools", "capacity", "8G", false},
     {"pools", "pages", "base", true},
+    {"pools", "charge", "client", false},
     {"pools", "stock", "0", false},
     {"pool p", "nodes", "1", false},
     {"pool p", "placement", "local", false},
@@ -309,6 +318,7 @@ static const struct {
     {"pool p", "page_size", "2M", false},
     {"pool p", "pages", "thp", false},
     {"pool p", "commit", "lazy", false},
+    {"pool p", "charge", "client", false},
     {"pool p", "capacity", "1G", false},
     {"pool p", "stock", "1M", false},
     {"pool p", "allow", "user:61001 unit:a.service", true},

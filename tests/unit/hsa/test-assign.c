@@ -32,7 +32,7 @@ static unsigned charged(const void *ptr)
     uint32_t node;
 
     assert_success(memclient_hsa_buffer(ptr, &buffer));
-    assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+    assert_int_equal(memclient_buffer_query(buffer, &info), 0);
     memclient_buffer_unref(buffer);
     assert_int_equal(info.n_nodes, 1);
     assert_int_equal(info.node_bytes[0], info.bytes);

@@ -76,7 +76,7 @@ static void export_checks_its_arguments(void **state)
 static void exports_allocations(void **state)
 {
     struct memclient_buffer *buf;
-    struct memclient *native;
+    struct memclient_context *native;
     char *ptr = allocate(SIZE), *there;
     struct stat properties;
     uint64_t offset;
@@ -99,12 +99,12 @@ static void exports_allocations(void **state)
     assert_ok(munmap(there, SIZE));
     assert_success(hsa_amd_portable_close_dmabuf(fd));
     /* the native API imports it */
-    assert_ok(memclient_open(NULL, &native));
+    assert_ok(memclient_context_open(NULL, &native));
     assert_ok(memclient_import_fd(native, other, &buf));
     assert_int_equal(memclient_buffer_size(buf), SIZE);
     assert_ok(memclient_map(buf, NULL, (void **)&there));
     assert_string_equal(there + 5000, "exported");
-    memclient_close(native);
+    memclient_context_close(native);
     memclient_buffer_unref(buf);
     assert_ok(close(other));
 }

@@ -26,16 +26,16 @@ struct note {
     char *address;
 };
 
-static struct memclient *native; /* a session beside HSA's */
+static struct memclient_context *native; /* a session beside HSA's */
 
 static int setup(void **state)
 {
-    return hsa_group_setup(state) || memclient_open(NULL, &native);
+    return hsa_group_setup(state) || memclient_context_open(NULL, &native);
 }
 
 static int teardown(void **state)
 {
-    memclient_close(native);
+    memclient_context_close(native);
     return hsa_group_teardown(state);
 }
 
@@ -304,7 +304,7 @@ static void execute(int channel, void *context)
 {
     const struct note *note = context;
     struct memclient_token token;
-    char text[MEMCLIENT_TOKEN_TEXT + 1], address[32];
+    char text[MEMCLIENT_TOKEN_TEXT_SIZE], address[32];
 
     (void)channel;
     memcpy(token.bytes, note->handle.handle, sizeof(token.bytes));
@@ -362,19 +362,19 @@ static void cycle(void)
     assert_success(hsa_memory_free(note.address));
 }
 
-static int add_stock(const struct memclient_pool *pool, void *data)
+static int add_stock(const struct memclient_pool_info *pool, void *data)
 {
     *(uint64_t *)data += pool->stock_buffers;
     return 0;
 }
 
 /* Has the broker no more open than then, one aside? What it keeps ready has two descriptors a buffer at most. */
-static bool broker_has_closed(const struct memclient_broker_status *before)
+static bool broker_has_closed(const struct memclient_broker_info *before)
 {
-    struct memclient_broker_status now = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info now = MEMCLIENT_BROKER_INFO_INIT;
     uint64_t ready = 0;
 
-    assert_ok(memclient_status(native, &now));
+    assert_ok(memclient_broker_query(native, &now));
     assert_ok(memclient_list_pools(native, add_stock, &ready));
     return now.fds <= before->fds + 2 * ready + 1;
 }
@@ -382,7 +382,7 @@ static bool broker_has_closed(const struct memclient_broker_status *before)
 /* A thousand times, and neither the broker nor this process has anything of it left. */
 static void no_leaks(void **state)
 {
-    struct memclient_broker_status before = MEMCLIENT_BROKER_STATUS_INIT, after = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info before = MEMCLIENT_BROKER_INFO_INIT, after = MEMCLIENT_BROKER_INFO_INIT;
     unsigned fds;
     size_t maps;
 
@@ -391,11 +391,11 @@ static void no_leaks(void **state)
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
     fds = fd_count();
     maps = maps_named("memfd:");
-    assert_ok(memclient_status(native, &before));
+    assert_ok(memclient_broker_query(native, &before));
     for (unsigned i = 0; i < 1000; i++)
         cycle();
     assert_true(WAIT_UNTIL(observer_buffers() == 0));
-    assert_ok(memclient_status(native, &after));
+    assert_ok(memclient_broker_query(native, &after));
     assert_int_equal(after.tokens, before.tokens);
     assert_int_equal(after.sessions, before.sessions);
     assert_int_equal(after.reservations, before.reservations);

@@ -14,16 +14,16 @@
 #define SIZE (3 * MIB)
 #define ODD  12345
 
-static struct memclient *native; /* a session beside HSA's */
+static struct memclient_context *native; /* a session beside HSA's */
 
 static int setup(void **state)
 {
-    return hsa_group_setup(state) || memclient_open(NULL, &native);
+    return hsa_group_setup(state) || memclient_context_open(NULL, &native);
 }
 
 static int teardown(void **state)
 {
-    memclient_close(native);
+    memclient_context_close(native);
     return hsa_group_teardown(state);
 }
 
@@ -166,7 +166,7 @@ static void one_handle_for_all_threads(void **state)
             assert_memory_equal(&handles[i], &handles[0], sizeof(handles[0]));
         }
         assert_success(memclient_hsa_buffer(ptr, &buffer));
-        assert_ok(memclient_buffer_info(buffer, &info));
+        assert_ok(memclient_buffer_query(buffer, &info));
         memclient_buffer_unref(buffer);
         assert_int_equal(info.tokens, 1);
         assert_success(hsa_memory_free(ptr));
@@ -288,7 +288,7 @@ static void attach_what_is_mapped_already(void **state)
     void *part;
 
     assert_int_equal(memclient_alloc(native, SIZE, NULL, &buffer), 0);
-    home = memclient_buffer_address(buffer);
+    home = memclient_buffer_home(buffer);
     reading = token_for(buffer, MEMCLIENT_READ);
     writing = token_for(buffer, MEMCLIENT_READ | MEMCLIENT_WRITE);
     options.offset = options.length = memclient_buffer_granule(buffer);
@@ -368,7 +368,7 @@ static void a_handle_is_a_token(void **state)
     token = as_token(&handle);
     assert_ok(memclient_open_token(native, &token, 0, &buf));
     assert_int_equal(memclient_buffer_size(buf), SIZE);
-    assert_ptr_equal(memclient_buffer_address(buf), ptr);
+    assert_ptr_equal(memclient_buffer_home(buf), ptr);
     assert_ok(memclient_map(
         buf,
         &(struct memclient_map_options){.size = sizeof(struct memclient_map_options), .flags = MEMCLIENT_MAP_NOT_HOME},
@@ -376,7 +376,7 @@ static void a_handle_is_a_token(void **state)
     memcpy(there, "over there", sizeof("over there"));
     assert_string_equal(ptr, "over there");
     assert_success(hsa_amd_ipc_memory_attach(&handle, SIZE, 0, NULL, (void **)&mapped));
-    assert_ok(memclient_revoke(native, &token));
+    assert_ok(memclient_revoke_token(native, &token));
     refuses_attach(&handle, SIZE, 0, NULL, HSA_STATUS_ERROR_INVALID_ARGUMENT);
     assert_string_equal(mapped, "over there");
     assert_success(hsa_amd_ipc_memory_detach(mapped));

@@ -35,7 +35,7 @@ static void test_allocate(void **state)
                 assert_int_equal(((char *)ptr)[at], 0);
             memset(ptr, 0x5a, BYTES);
             assert_success(memclient_hsa_buffer(ptr, &buffer));
-            assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+            assert_int_equal(memclient_buffer_query(buffer, &info), 0);
             memclient_buffer_unref(buffer);
             assert_success(hsa_agent_get_info(agents[i], HSA_AGENT_INFO_NODE, &node));
             assert_int_equal(info.n_nodes, 1);

@@ -8,20 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct memclient *native; /* another session, as another process has one */
+static struct memclient_context *native; /* another session, as another process has one */
 
 static int setup(void **state)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
 
     assert_int_equal(hsa_group_setup(state), 0);
     options.socket = observed.socket;
-    return memclient_open(&options, &native);
+    return memclient_context_open(&options, &native);
 }
 
 static int teardown(void **state)
 {
-    memclient_close(native);
+    memclient_context_close(native);
     return hsa_group_teardown(state);
 }
 

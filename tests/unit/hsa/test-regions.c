@@ -372,7 +372,7 @@ static void granules(void **state)
             assert_int_equal((before - size_of(regions[0][kind].handle, HSA_REGION_INFO_ALLOC_MAX_SIZE)) % granule, 0);
         }
         assert_success(memclient_hsa_buffer(ptr[0], &buffer));
-        assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+        assert_int_equal(memclient_buffer_query(buffer, &info), 0);
         assert_true(info.bytes >= 2 * granule);
         assert_int_equal(info.bytes % granule, 0);
         memclient_buffer_unref(buffer);

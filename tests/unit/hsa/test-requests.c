@@ -9,11 +9,11 @@
 
 static char *settled; /* memory of HSA's own context */
 
-static struct memclient *context(void)
+static struct memclient_context *context(void)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    assert_int_equal(memclient_query_address(settled, &info), 0);
+    assert_int_equal(memclient_address_query(settled, &info), 0);
     return info.context;
 }
 
@@ -60,15 +60,15 @@ static void virtual_memory(void **state)
 }
 
 /* What somebody else has made, on node 1: his session, its buffer. */
-static struct memclient_buffer *make(struct memclient **ctx)
+static struct memclient_buffer *make(struct memclient_context **ctx)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     struct memclient_alloc_options there = MEMCLIENT_ALLOC_OPTIONS_INIT;
     const uint32_t node = 1;
     struct memclient_buffer *buffer;
 
     options.socket = observed.socket;
-    assert_int_equal(memclient_open(&options, ctx), 0);
+    assert_int_equal(memclient_context_open(&options, ctx), 0);
     there.nodes = &node;
     there.n_nodes = 1;
     assert_int_equal(memclient_alloc(*ctx, SIZE, &there, &buffer), 0);
@@ -82,7 +82,7 @@ static void of_others(void **state)
     hsa_amd_memory_pool_t pool;
     hsa_amd_memory_type_t type;
     hsa_amd_ipc_memory_t handle;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     struct memclient_buffer *buffer = make(&ctx);
     struct memclient_token token;
     handle_t imported;
@@ -122,7 +122,7 @@ static void of_others(void **state)
     vmem_free(va, SIZE);
     close(fd);
     memclient_buffer_unref(buffer);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static int setup(void **state)

@@ -47,7 +47,7 @@ static void create_pool_of_every_agent_gives_memory_of_its_node(void **state)
                 assert_int_equal(va[i], 0);
             memset(va, 0x55, SIZE);
             assert_success(memclient_hsa_buffer(va, &buffer));
-            assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+            assert_int_equal(memclient_buffer_query(buffer, &info), 0);
             assert_int_equal(info.n_nodes, 1);
             assert_int_equal(info.nodes[0], a);
             assert_int_equal(info.bytes, SIZE);

@@ -17,7 +17,7 @@ static bool is_private(const void *va)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    assert_int_equal(memclient_query_address(va, &info), 0);
+    assert_int_equal(memclient_address_query(va, &info), 0);
     return info.process_private;
 }
 

@@ -34,7 +34,7 @@
 
 #define BUFFERS       500
 #define HEARTBEAT_MS  10
-#define IMPATIENCE_MS 3000
+#define IMPATIENCE_MS 500
 
 enum order {
     ORDER_READY,
@@ -390,6 +390,7 @@ static int run_keeper(char **argv, const struct settings *settings, const int *f
     if (settings->impatient) {
         keeper.tick_ms = 10;
         keeper.unresponsive_max_ms = IMPATIENCE_MS;
+        keeper.hangs_ms = 20;
     }
     if (fd_stash) {
         CHECK(fd_stash_drain(fd_stash[1], store_take_in, &keeper.store) == 0);
@@ -613,7 +614,7 @@ static void one_that_is_killed_before_it_serves_is_started_again(void **state)
 {
     begin(&plain);
     /* and soon, each time: the next one may be left alone */
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 12; round++) {
         (void)expect(REPORT_STARTED);
         order(ORDER_KILL, 0);
     }
@@ -898,7 +899,7 @@ static void so_many_may_hang_and_no_more(void **state)
 
     (void)state;
     begin_unclosable();
-    now = serve(&plain, 0);
+    now = serve(&impatient, 0);
     for (unsigned n = 1; n <= KEEPER_DEPARTED_MAX; n++) {
         order(ORDER_CLOSE_IN_THREAD, (uint64_t)unclosable.server.pid);
         assert_true(WAIT_UNTIL(fuse_flushes(&unclosable) == n));
@@ -908,7 +909,7 @@ static void so_many_may_hang_and_no_more(void **state)
         order(ORDER_READY, 0);
     }
     /* longer than it takes to see that it hangs */
-    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     assert_true(stays_quiet(control));
     fuse_stop(&unclosable);
     (void)expect(REPORT_STARTED);

@@ -127,6 +127,34 @@ static void a_fatal_error_shows_its_way(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, capture, release)
 
+/* A pager that was left open, say. A line that waited would be the end of this test by its alarm. */
+static void I8_nobody_waits_for_who_reads_the_log(void **state)
+{
+    static char full[1 << 20];
+    int ends[2];
+    ssize_t n;
+
+    assert_ok(pipe2(ends, O_CLOEXEC | O_NONBLOCK));
+    while (write(ends[1], full, 4096) > 0)
+        ;
+    assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    (void)alarm(20);
+    log_notice("lost");
+    log_notice("lost as well");
+    (void)alarm(0);
+    while (read(ends[0], full, sizeof(full)) > 0)
+        ;
+    log_notice("somebody reads again");
+    n = read(ends[0], full, sizeof(full) - 1);
+    assert_true(n > 0);
+    full[n] = '\0';
+    assert_string_equal(full, "memoryd: warning: 2 lines were lost: nobody read the log\n"
+                              "memoryd: somebody reads again\n");
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +164,7 @@ int main(void)
         TEST(I7_a_user_cannot_flood_the_log),
         TEST(I8_a_program_cannot_forge_a_line_by_its_name),
         TEST(a_fatal_error_shows_its_way),
+        TEST(I8_nobody_waits_for_who_reads_the_log),
     };
 
     return test_run(tests, NULL, NULL);

@@ -239,7 +239,7 @@ static void those_made_on_demand_count(void **state)
     assert_string_equal(choose(pools, (struct memory_spec){0}, 16 * MB), "all-2m all-4k");
     /* the administrator may think again */
     overcommit[0] = 0;
-    pools_refresh(pools);
+    pools_refresh(pools, 0);
     assert_int_equal(pool_capacity(pools_by_name(pools, "all-2m")), 3 * 2 * MB);
     assert_string_equal(choose(pools, (struct memory_spec){0}, 16 * MB), "all-4k");
     pools_free(pools);

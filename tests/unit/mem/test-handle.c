@@ -170,48 +170,6 @@ static void I4_a_killed_holder_is_noticed(void **state)
     watch_deinit(&watch);
 }
 
-static void a_watch_proves_the_inode(void **state)
-{
-    struct watch watch = WATCH_NULL;
-    struct seen seen = {0};
-    int t = buffer(MIB, false);
-    int other = buffer(MIB, false);
-    int stranger = memfd_new(MIB, 0);
-    int other_wd = -1;
-    int again = -1;
-    int out = -1;
-    int pair[2];
-
-    assert_int_equal(watch_init(&watch), 0);
-    assert_int_equal(watch_add(&watch, t, &seen.wd, NULL), 0);
-    assert_int_equal(watch_add(&watch, t, &again, NULL), 0);
-    assert_int_equal(again, seen.wd);
-    assert_int_equal(watch_add(&watch, other, &other_wd, NULL), 0);
-    assert_int_equal(handle_reopen(t, false, &out, NULL), 0);
-    assert_true(watch_is(&watch, out, seen.wd));
-    assert_true(watch_is(&watch, t, seen.wd));
-    assert_false(watch_is(&watch, other, seen.wd));
-    assert_true(watch_is(&watch, other, other_wd)); /* and is watched as before */
-    assert_false(watch_is(&watch, stranger, seen.wd));
-    assert_ok(pipe2(pair, O_CLOEXEC));
-    assert_false(watch_is(&watch, pair[0], seen.wd));
-    assert_false(watch_is(&watch, -1, seen.wd));
-    close(out);
-    close(stranger);
-    close(pair[0]);
-    close(pair[1]);
-    assert_int_equal(watch_read(&watch, see, &seen), 0);
-    assert_int_equal(seen.closed, 1);
-    assert_int_equal(seen.gone, 0);
-    watch_remove(&watch, seen.wd);
-    watch_remove(&watch, seen.wd);
-    assert_int_equal(watch_read(&watch, see, &seen), 0);
-    assert_int_equal(seen.gone, 1);
-    watch_deinit(&watch);
-    close(t);
-    close(other);
-}
-
 static void events_are_read_in_bounded_pieces(void **state)
 {
     enum { N = 600 };
@@ -311,9 +269,8 @@ static void discarded_pages_are_given_back(void **state)
 
 static void strangers_are_no_candidates(void **state)
 {
-    struct handle_identity identity = {0};
-    struct handle_identity of_t;
-    bool writable = true;
+    struct handle_identity identity, of_t;
+    struct handle_shown shown;
     int t = buffer(MIB, false);
     int out = -1;
     int by_path;
@@ -324,18 +281,18 @@ static void strangers_are_no_candidates(void **state)
     assert_int_equal(of_t.size, MIB);
     assert_int_equal(of_t.allocated, MIB);
     assert_int_equal(handle_reopen(t, false, &out, NULL), 0);
-    assert_true(handle_is_candidate(out, geteuid(), &identity, &writable));
-    assert_false(writable);
-    assert_true(identity.ino == of_t.ino && identity.dev == of_t.dev);
-    assert_true(handle_is_candidate(t, geteuid(), &identity, &writable));
-    assert_true(writable);
-    assert_false(handle_is_candidate(t, geteuid() + 1, &identity, &writable));
+    assert_int_equal(handle_show(out, geteuid(), &shown, NULL), 0);
+    assert_false(shown.writable);
+    assert_true(shown.identity.ino == of_t.ino && shown.identity.dev == of_t.dev);
+    assert_int_equal(handle_show(t, geteuid(), &shown, NULL), 0);
+    assert_true(shown.writable);
+    assert_int_equal(handle_show(t, geteuid() + 1, &shown, NULL), STATUS_FD_FOREIGN);
     by_path = fd_reopen(t, O_PATH);
-    assert_false(handle_is_candidate(by_path, geteuid(), &identity, &writable));
-    assert_false(handle_is_candidate(null, geteuid(), &identity, &writable));
-    assert_false(handle_is_candidate(-1, geteuid(), &identity, &writable));
+    assert_int_equal(handle_show(by_path, geteuid(), &shown, NULL), STATUS_FD_FOREIGN);
+    assert_int_equal(handle_show(null, geteuid(), &shown, NULL), STATUS_FD_FOREIGN);
+    assert_int_equal(handle_show(-1, geteuid(), &shown, NULL), STATUS_FD_FOREIGN);
     assert_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-    assert_false(handle_is_candidate(pair[0], geteuid(), &identity, &writable));
+    assert_int_equal(handle_show(pair[0], geteuid(), &shown, NULL), STATUS_FD_FOREIGN);
     assert_int_equal(handle_identity(-1, &identity), -EBADF);
     close(pair[0]);
     close(pair[1]);
@@ -395,7 +352,6 @@ int main(void)
         cmocka_unit_test(I2_a_published_buffer_stays_as_it_is),
         cmocka_unit_test(I4_the_kernel_tells_whether_others_have_it),
         cmocka_unit_test(I4_a_killed_holder_is_noticed),
-        cmocka_unit_test(a_watch_proves_the_inode),
         cmocka_unit_test(events_are_read_in_bounded_pieces),
         cmocka_unit_test(publishing_has_its_terms),
         cmocka_unit_test(discarded_pages_are_given_back),

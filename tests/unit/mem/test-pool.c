@@ -379,7 +379,7 @@ static void declared_pools_have_caps(void **state)
 {
     struct pool_config declared[] = {
         {.name = "small", .capacity = {.bytes = 10 * MB}, .n_nodes = 2, .nodes = {0, 1}},
-        {.name = "half", .capacity = {.percent = 50}, .n_nodes = 1, .nodes = {0}, .lazy = true},
+        {.name = "half", .capacity = {.percent = 50}, .n_nodes = 1, .nodes = {0}, .committer = COMMITTER_NONE},
         {.name = "round", .placement = PLACEMENT_INTERLEAVE, .part_size = 2 * MB},
     };
     struct pools *pools = make(&(struct pools_config){.pools = declared, .n_pools = 3});
@@ -391,7 +391,7 @@ static void declared_pools_have_caps(void **state)
     assert_int_equal(small->placement, PLACEMENT_LOCAL);
     assert_int_equal(pool_capacity(small), 10 * MB);
     assert_int_equal(pool_capacity(pools_by_name(pools, "half")), 256 * MB);
-    assert_true(pools_by_name(pools, "half")->lazy);
+    assert_int_equal(pools_by_name(pools, "half")->committer, COMMITTER_NONE);
     assert_int_equal(round->n_nodes, 3);
     assert_int_equal(plan_fails(small, (struct memory_spec){0}, 11 * MB), STATUS_TOO_BIG);
     assert_int_equal(pool_plan(small, &(struct memory_spec){0}, 6 * MB, NOW, &plan, NULL), 0);

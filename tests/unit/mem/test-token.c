@@ -22,7 +22,7 @@ static int setup(void **state)
     tokens_init(&tokens, s.ledger);
     buffer = state_live_buffer();
     bearer = (struct peer){
-        .uid = 1000, .gid = 10, .pid = 500, .pidfd = -1, .start_time = 12345, .groups = groups, .n_groups = 2};
+        .uid = 1000, .gid = 10, .pid = 500, .pidfd = -1, .identity = 12345, .groups = groups, .n_groups = 2};
     return 0;
 }
 
@@ -206,10 +206,10 @@ static void test_for_whom_it_is(void **state)
         {{.flags = TOKEN_ONLY_GID, .gid = 10}, 0},
         {{.flags = TOKEN_ONLY_GID, .gid = 30}, 0},
         {{.flags = TOKEN_ONLY_GID, .gid = 31}, STATUS_TOKEN_NOT_YOURS},
-        {{.flags = TOKEN_ONLY_PID, .pid = 500, .start_time = 12345}, 0},
-        {{.flags = TOKEN_ONLY_PID, .pid = 501, .start_time = 12345}, STATUS_TOKEN_NOT_YOURS},
+        {{.flags = TOKEN_ONLY_PID, .pid = 500, .identity = 12345}, 0},
+        {{.flags = TOKEN_ONLY_PID, .pid = 501, .identity = 12345}, STATUS_TOKEN_NOT_YOURS},
         /* a later process of the same number */
-        {{.flags = TOKEN_ONLY_PID, .pid = 500, .start_time = 12344}, STATUS_TOKEN_NOT_YOURS},
+        {{.flags = TOKEN_ONLY_PID, .pid = 500, .identity = 12344}, STATUS_TOKEN_NOT_YOURS},
         {{.flags = TOKEN_ONLY_UID | TOKEN_ONLY_GID, .uid = 1000, .gid = 31}, STATUS_TOKEN_NOT_YOURS},
     };
 

@@ -13,8 +13,8 @@ static int node_of(nbla_memory *memory)
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct memclient_address_info at = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    assert_int_equal(memclient_query_address(nbla_memory_pointer(memory), &at), 0);
-    assert_int_equal(memclient_buffer_info(at.buffer, &info), 0);
+    assert_int_equal(memclient_address_query(nbla_memory_pointer(memory), &at), 0);
+    assert_int_equal(memclient_buffer_query(at.buffer, &info), 0);
     return info.n_nodes == 1 ? (int)info.nodes[0] : -1;
 }
 
@@ -98,19 +98,19 @@ static void unknown_devices(void **state)
 /* With a context of its own: ctx. */
 static void context(void **state)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     struct memclient_address_info at = MEMCLIENT_ADDRESS_INFO_INIT;
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     nbla_memory *memory;
 
     options.socket = observed.socket;
-    assert_int_equal(memclient_open(&options, &ctx), 0);
+    assert_int_equal(memclient_context_open(&options, &ctx), 0);
     memory = nbla_memory_new(ctx, 100, "numa:1");
     assert_gives(nbla_memory_alloc(memory), 0);
-    assert_int_equal(memclient_query_address(nbla_memory_pointer(memory), &at), 0);
+    assert_int_equal(memclient_address_query(nbla_memory_pointer(memory), &at), 0);
     assert_ptr_equal(at.context, ctx);
     assert_gives(nbla_memory_destroy(memory), 0);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* An allocator makes memory of the same device_id again and again: it is looked for once. */

@@ -96,15 +96,15 @@ static void many_blocks(void **state)
 static void many_blocks_of_two_contexts(void **state)
 {
     enum { PARTS = 8, BLOCKS = 40 };
-    struct memclient *contexts[2] = {NULL, NULL};
+    struct memclient_context *contexts[2] = {NULL, NULL};
     nbla_memory *memories[BLOCKS];
     uint64_t before, after;
 
-    assert_int_equal(memclient_open(NULL, &contexts[1]), 0);
+    assert_int_equal(memclient_context_open(NULL, &contexts[1]), 0);
     (void)observer_settled_requests(NULL);
     before = observer_settled_requests(contexts[1]);
     for (int i = 0; i < BLOCKS; i++) {
-        struct memclient *ctx = contexts[i % 2];
+        struct memclient_context *ctx = contexts[i % 2];
         nbla_physical_memory *p = nbla_physical_memory_new(ctx, 1024, "");
 
         memories[i] = nbla_memory_new_virtual(ctx, 1024, "", &p, 1);
@@ -116,7 +116,7 @@ static void many_blocks_of_two_contexts(void **state)
     assert_in_range(after - before, BLOCKS, BLOCKS + 2 * BLOCKS / 2 / PARTS + 1);
     for (int i = 0; i < BLOCKS; i++)
         assert_gives(nbla_memory_destroy(memories[i]), 0);
-    memclient_close(contexts[1]);
+    memclient_context_close(contexts[1]);
 }
 
 /* Addresses where nothing had its home are used again: one request is enough for many that come after each other. */

@@ -168,7 +168,7 @@ static void wanted(void **state)
     assert_int_equal(pointer[5000], 9);
     assert_gives(nbla_memory_destroy(opened), 0);
     /* in the arena, where nothing is */
-    assert_int_equal(memclient_reserve(NULL, 1 << 20, 0, 0, &reservation), 0);
+    assert_int_equal(memclient_reserve(NULL, 1 << 20, NULL, &reservation), 0);
     there = memclient_reservation_address(reservation);
     assert_gives(nbla_memory_open_token(NULL, &token, 0, 0, there, &opened), NBLA_ERROR_MEMORY);
     assert_int_equal(memclient_reservation_release(reservation), 0);
@@ -430,16 +430,16 @@ static void chunk_by_fd(void **state)
  * nbla_physical_memory_open_token. */
 static void own_context(void **state)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     nbla_physical_memory *own, *p[3];
     struct memclient_token token;
     uint64_t offset, length;
     nbla_memory *memory[3];
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     int fd;
 
     options.socket = observed.socket;
-    assert_int_equal(memclient_open(&options, &ctx), 0);
+    assert_int_equal(memclient_context_open(&options, &ctx), 0);
     own = nbla_physical_memory_new(ctx, BYTES, "numa:1");
     memory[0] = nbla_memory_new_virtual(ctx, BYTES, "numa:1", &own, 1);
     nbla_physical_memory_unref(own);
@@ -464,7 +464,7 @@ static void own_context(void **state)
         nbla_physical_memory_unref(p[i]);
     }
     close(fd);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 /* `wanted` of nbla_memory_import_fd, which is NBLA_ERROR_MEMORY where something else is, and of

@@ -48,7 +48,7 @@ static struct kept what_is_kept(void)
     return kept;
 }
 
-static nbla_physical_memory *chunk(struct memclient *ctx, size_t bytes)
+static nbla_physical_memory *chunk(struct memclient_context *ctx, size_t bytes)
 {
     nbla_physical_memory *p = nbla_physical_memory_new(ctx, bytes, "");
 
@@ -77,9 +77,9 @@ static bool is_zeroed(const char *bytes, size_t n)
 
 static uint64_t requests(void)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
 
-    CHECK(memclient_status(NULL, &status) == 0);
+    CHECK(memclient_broker_query(NULL, &status) == 0);
     return status.requests;
 }
 
@@ -241,7 +241,7 @@ static void I4_others_get_what_is_spare(void **state)
     child_hear(&child);
     assert_int_equal(memclient_alloc(NULL, LIMIT - 9 * (64 << 10) - 6 * PAGE, NULL, &all), 0);
     memclient_buffer_unref(all);
-    assert_int_equal(memclient_ping(NULL), 0);
+    assert_int_equal(memclient_broker_ping(NULL), 0);
     child_tell(&child);
     child_finish(&child);
 }
@@ -351,9 +351,9 @@ static void close_with_spare_ones(int channel, void *context)
     (void)context;
     for (int round = 0; round < 20; round++) {
         nbla_physical_memory *p[4];
-        struct memclient *ctx;
+        struct memclient_context *ctx;
 
-        CHECK(memclient_open(NULL, &ctx) == 0);
+        CHECK(memclient_context_open(NULL, &ctx) == 0);
         for (int i = 0; i < 4; i++) {
             nbla_memory *memory;
 
@@ -364,7 +364,7 @@ static void close_with_spare_ones(int channel, void *context)
             nbla_physical_memory_unref(p[i]);
         }
         CHECK(nbla_memory_destroy(block(chunk(NULL, BYTES))) == 0);
-        memclient_close(ctx);
+        memclient_context_close(ctx);
     }
     CHECK(what_is_kept().n < SPARE_MOST);
 }

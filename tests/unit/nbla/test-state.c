@@ -130,7 +130,7 @@ static void ends_with_the_process(void **state)
     assert_true(WAIT_UNTIL(nbla_memory_get_device_state(memory) == NBLA_DEVICE_UNLOCKED));
     assert_gives(nbla_memory_destroy(memory), 0);
     /* what was given back while no broker was there is told with the next call */
-    assert_int_equal(memclient_ping(NULL), 0);
+    assert_int_equal(memclient_broker_ping(NULL), 0);
 }
 
 /* nbla_memory_lock_device of memory that was made here does nothing: nnabla's allocators do it when they free. */

@@ -236,15 +236,15 @@ static void merge_of_virtual(void **state)
 /* Where the session may have few addresses of the host, the process's own do; where it may have few of those, less. */
 static void bind_without_room(int channel, void *context)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     nbla_physical_memory *p[2];
-    struct memclient *ctx;
+    struct memclient_context *ctx;
     nbla_memory *memory[3];
 
     (void)channel;
     (void)context;
     options.socket = observed.socket;
-    CHECK(memclient_open(&options, &ctx) == 0);
+    CHECK(memclient_context_open(&options, &ctx) == 0);
     for (int i = 0; i < 2; i++) {
         p[i] = nbla_physical_memory_new(ctx, CHUNK, "");
         CHECK(nbla_physical_memory_alloc(p[i]) == CHUNK);
@@ -259,7 +259,7 @@ static void bind_without_room(int channel, void *context)
         CHECK(nbla_memory_destroy(memory[i]) == 0);
     for (int i = 0; i < 2; i++)
         nbla_physical_memory_unref(p[i]);
-    memclient_close(ctx);
+    memclient_context_close(ctx);
 }
 
 static void no_room_in_the_arena(void **state)

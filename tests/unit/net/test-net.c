@@ -19,13 +19,18 @@
 #include "base/clock.h"
 #include "base/share.h"
 #include "net/connection.h"
-#include "net/closer.h"
+#include "net/internal.h"
 #include "net/listener.h"
 #include "net/net.h"
 #include "net/socket_path.h"
 #include "proto/methods.h"
+#include "proto/sockio.h"
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 
 #define SILENT 7777 /* a method that the handler does not answer */
 
@@ -61,9 +66,34 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
     return fails(&sends) ? -1 : __real_sendmsg(fd, message, flags);
 }
 
+/* Before Linux 6.16 no socket refuses descriptors. */
+static bool is_older;
+
+int __real_setsockopt(int fd, int level, int option, const void *value, socklen_t size);
+int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t size);
+
+int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t size)
+{
+    if (!is_older || option != SO_PASSRIGHTS)
+        return __real_setsockopt(fd, level, option, value, size);
+    errno = ENOPROTOOPT;
+    return -1;
+}
+
+/* A client sends in the moment after the broker has seen that nothing is there. */
+static int sends_then = -1;
+
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 {
-    return fails(&receipts) ? -1 : __real_recvmsg(fd, message, flags);
+    ssize_t n = fails(&receipts) ? -1 : __real_recvmsg(fd, message, flags);
+
+    if (n < 0 && errno == EAGAIN && flags & MSG_PEEK && sends_then >= 0) {
+        const int one = STDOUT_FILENO;
+
+        assert_int_equal(fd_send(steal_fd(&sends_then), "late", 4, &one, 1, 0), 4);
+        errno = EAGAIN;
+    }
+    return n;
 }
 
 static struct event_base *base;
@@ -116,13 +146,14 @@ static int on_packet(void *userdata, struct connection *connection, const struct
     return 0;
 }
 
-static bool on_open_fds(void *userdata, struct connection *connection, struct outgoing *reply, struct fdset *fds)
+static enum outgoing_fds on_open_fds(void *userdata, struct connection *connection, struct outgoing *reply,
+                                     struct fdset *fds)
 {
     unsigned n;
 
     seen.openings++;
     if (seen.none_to_open)
-        return false;
+        return OUTGOING_LATER;
     memcpy(&n, reply->fd_list, sizeof(n));
     assert_int_equal(n, reply->n_fds);
     for (unsigned i = seen.gone; i < n; i++)
@@ -131,7 +162,7 @@ static bool on_open_fds(void *userdata, struct connection *connection, struct ou
         reply->payload = "gone";
     if (seen.gone)
         reply->size = 4;
-    return true;
+    return OUTGOING_OPEN;
 }
 
 static void on_refused(void *userdata, struct connection *connection, int error, const uint8_t *packet, size_t size)
@@ -145,6 +176,25 @@ static int on_closed(void *userdata, struct connection *connection)
     return 0;
 }
 
+static int listening_fd; /* the listener's */
+
+/* Connections in which descriptors wait. */
+static int ended[8];
+static unsigned n_ended, n_unended;
+
+static void on_end(void *userdata, uid_t uid, int fd)
+{
+    assert_true(uid == geteuid() || uid == (uid_t)-1);
+    assert_true(n_ended < 8);
+    ended[n_ended++] = fd;
+}
+
+static unsigned on_unended(void *userdata, uid_t uid, unsigned *all)
+{
+    *all = n_unended;
+    return n_unended;
+}
+
 static struct net_share on_share(void *userdata, const struct peer *peer)
 {
     return (struct net_share){.percent = seen.share ? seen.share : SHARE_ALL,
@@ -156,7 +206,9 @@ static const struct net_handler handler = {.opened = on_opened,
                                            .packet = on_packet,
                                            .refused = on_refused,
                                            .open_fds = on_open_fds,
-                                           .closed = on_closed};
+                                           .closed = on_closed,
+                                           .end = on_end,
+                                           .unended = on_unended};
 
 static struct net_limits limits(void)
 {
@@ -168,8 +220,8 @@ static struct net_limits limits(void)
         .fds_in_flight = 64,
         .fds_in_flight_uid = 1000,
         .fds_in_flight_all = 1000,
-        .unclosed_uid = 100,
-        .unclosed_all = 1000,
+        .unended_uid = 100,
+        .unended_all = 1000,
         .descriptors = 4096,
         .handshake_ms = 60000,
         .stall_ms = 60000,
@@ -184,6 +236,8 @@ static int setup(void **state)
 
     memset(&seen, 0, sizeof(seen));
     sends = receipts = (struct failing){0};
+    is_older = false;
+    sends_then = -1;
     seen.establish = true;
     snprintf(path, sizeof(path), "%s/net.sock", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     where = (struct socket_path)SOCKET_PATH_NULL;
@@ -192,6 +246,7 @@ static int setup(void **state)
     base = event_base_new();
     assert_non_null(base);
     assert_int_equal(net_new(&net, base, &handler, NULL, &l), 0);
+    listening_fd = fd;
     assert_int_equal(listener_new(&listener, net, fd), 0);
     return 0;
 }
@@ -302,45 +357,62 @@ static void I8_what_is_no_packet_ends_only_its_sender(void **state)
     }
 }
 
-static void I8_descriptors_that_should_not_be_there_end_their_sender(void **state)
+/* As on a kernel before 6.16, or of one who connected before the broker was there. */
+static int client_with_descriptors(const void *bytes, size_t size, const int *fds, unsigned n)
 {
+    int fd = client_new();
+
+    assert_true(fd_send(fd, bytes, size, fds, n, 0) >= 0);
+    return fd;
+}
+
+static void I8_descriptors_are_never_received_and_end_their_sender(void **state)
+{
+    static uint8_t packet[MEMORYD_FRAME_MAX + 100];
     FD_AUTO int good = client_new();
+    FD_AUTO int listening = fcntl(listening_fd, F_DUPFD_CLOEXEC, 0);
+    const int on = 1;
     unsigned before;
     int fds[65];
-    int pair[2];
 
+    for (int i = 0; i < 65; i++)
+        fds[i] = STDOUT_FILENO;
     assert_true(is_served(good));
+    (void)setsockopt(listening, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+    frame_encode(packet, FRAME_FROM_CLIENT,
+                 &(struct frame_header){.method = METHOD_IMPORT, .sequence = 1, .fd_count = 1});
     before = fd_count();
-    {
-        FD_AUTO int fd = client_new();
+    for (unsigned way = 0; way < 4; way++) {
+        static const size_t sizes[] = {MEMORYD_HEADER_SIZE, MEMORYD_HEADER_SIZE, sizeof(packet), 0};
+        FD_AUTO int fd = client_with_descriptors(packet, sizes[way], fds, way == 1 ? 65 : 1);
 
-        assert_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-        ask_fds(fd, METHOD_IMPORT, pair, 1);
         assert_true(has_ended(fd));
-        close(pair[0]);
-        close(pair[1]);
+        assert_true(WAIT_UNTIL((turn(), n_ended == way + 1)));
+        assert_true(is_served(good));
     }
-    {
-        FD_AUTO int fd = client_new();
+    assert_int_equal(fd_count(), before + n_ended);
+    while (n_ended)
+        close(ended[--n_ended]);
+}
 
-        for (int i = 0; i < 65; i++)
-            fds[i] = STDOUT_FILENO;
-        ask_fds(fd, METHOD_IMPORT, fds, 65);
-        assert_true(has_ended(fd));
-    }
-    {
-        /* the header counts one, two come */
-        FD_AUTO int fd = client_new();
-        struct frame_header header = {.method = METHOD_IMPORT, .sequence = 1, .fd_count = 1};
-        uint8_t packet[MEMORYD_HEADER_SIZE];
+static void I8_nor_those_that_come_after_a_look(void **state)
+{
+    FD_AUTO int listening = fcntl(listening_fd, F_DUPFD_CLOEXEC, 0);
+    const int on = 1;
+    FD_AUTO int fd = -1;
 
-        frame_encode(packet, FRAME_FROM_CLIENT, &header);
-        assert_true(fd_send(fd, packet, sizeof(packet), fds, 2, 0) > 0);
-        assert_true(has_ended(fd));
-        assert_int_equal(seen.refused, 1);
-    }
-    assert_true(is_served(good));
-    TURN_UNTIL(fd_count() == before);
+    (void)setsockopt(listening, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+    is_older = true;
+    fd = client_new();
+    assert_true(is_served(fd));
+    sends_then = fd;
+    ask(fd, METHOD_PING);
+    assert_true(has_ended(fd));
+    assert_int_equal(sends_then, -1);
+    assert_int_equal(seen.packets, 2);
+    assert_int_equal(seen.refused, 1);
+    assert_true(WAIT_UNTIL((turn(), n_ended == 1)));
+    close(ended[--n_ended]);
 }
 
 static void I7_requests_without_reply_stop_the_reading(void **state)
@@ -405,6 +477,46 @@ static void I7_a_slow_reader_gets_everything(void **state)
         heard++;
     }
     assert_int_equal(seen.closed, 0);
+}
+
+static ssize_t hear_in_turns(int fd)
+{
+    ssize_t n;
+
+    TURN_UNTIL((n = hear_fds(fd, NULL)) != -1);
+    return n;
+}
+
+/* Of all that a user's clients have not read. */
+static void I7_what_is_sent_and_not_read_is_bounded(void **state)
+{
+    enum { CLIENTS = 8, ASKED = 20, SIZE = 4000, MOST = 1 << 20 };
+    struct net_limits l = limits();
+    int clients[CLIENTS];
+    size_t unread = 0;
+
+    l.queued_bytes_uid = MOST;
+    net_set_limits(net, &l);
+    seen.reply_size = SIZE;
+    for (unsigned i = 0; i < CLIENTS; i++)
+        clients[i] = client_new();
+    for (unsigned n = 0; n < CLIENTS * ASKED; n++)
+        ask(clients[n % CLIENTS], METHOD_PING);
+    TURN_UNTIL(seen.packets == CLIENTS * ASKED);
+    list_for_each_entry(c, &net->connections, struct connection, in_connections) {
+        size_t bytes = 0;
+
+        assert_int_equal(sockio_unread(c->fd, &bytes), 0);
+        unread += bytes;
+    }
+    assert_in_range(unread, MOST / 2, MOST);
+    /* who reads is served, though the others do not */
+    for (unsigned i = 0; i < CLIENTS; i++)
+        for (unsigned n = 0; n < ASKED; n++)
+            assert_int_equal(hear_in_turns(clients[i]), SIZE + MEMORYD_HEADER_SIZE);
+    assert_int_equal(seen.closed, 0);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        close(clients[i]);
 }
 
 static void I7_descriptors_in_flight_are_bounded(void **state)
@@ -772,67 +884,23 @@ static void a_shortage_of_descriptors_passes_or_turns_away(void **state)
     assert_ok(setrlimit(RLIMIT_NOFILE, &old));
 }
 
-static void I8_descriptors_that_do_not_fit_end_their_sender(void **state)
-{
-    struct rlimit old;
-    struct rlimit low;
-    FD_AUTO int good = client_new();
-    FD_AUTO int fd = client_new();
-    int fds[10] = {0, 1, 2, 0, 1, 2, 0, 1, 2, 0};
-    unsigned before;
-    int probe;
-
-    assert_true(is_served(good));
-    assert_true(is_served(fd));
-    ask_fds(fd, METHOD_IMPORT, fds, 10);
-    before = fd_count();
-    assert_ok(getrlimit(RLIMIT_NOFILE, &old));
-    low = old;
-    probe = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    low.rlim_cur = (rlim_t)probe + 4;
-    close(probe);
-    assert_ok(setrlimit(RLIMIT_NOFILE, &low));
-    assert_true(has_ended(fd));
-    assert_true(is_served(good));
-    assert_ok(setrlimit(RLIMIT_NOFILE, &old));
-    assert_true(WAIT_UNTIL(fd_count() == before - 2)); /* the connection and its pidfd */
-}
-
-/* Whoever has others close what hangs is not let in until it is closed. */
-static void I7_a_user_whose_descriptors_hang_is_disconnected(void **state)
+/* Whose connections nobody can close is not let in until that is done. */
+static void I7_a_user_whose_descriptors_hang_is_turned_away(void **state)
 {
     struct net_limits l = limits();
-    int readers[3];
+    FD_AUTO int good = client_new();
 
-    l.unclosed_uid = 2;
+    l.unended_uid = 2;
     net_set_limits(net, &l);
-    {
-        FD_AUTO int good = client_new();
-
-        assert_true(is_served(good));
-        for (int i = 0; i < 3; i++) {
-            FD_AUTO int fd = client_new();
-            int lingers = fd_that_lingers(&readers[i]);
-
-            assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
-            ask_fds(fd, METHOD_IMPORT, &lingers, 1);
-            close(lingers);
-            assert_true(has_ended(fd));
-        }
-        assert_int_equal(closers_pending(net->closers), 3);
-        ask(good, METHOD_PING);
-        assert_true(has_ended(good)); /* with a packet unread, so it waits too */
-    }
+    assert_true(is_served(good));
+    n_unended = 3;
     {
         FD_AUTO int fd = client_new();
 
         assert_true(has_ended(fd));
     }
-    /* all this while nothing was closed but what does not wait */
-    assert_int_equal(closers_pending(net->closers), 4);
-    for (int i = 0; i < 3; i++)
-        close(readers[i]);
-    assert_true(WAIT_UNTIL(!closers_pending(net->closers)));
+    assert_true(is_served(good));
+    n_unended = 0;
     {
         FD_AUTO int fd = client_new();
 
@@ -948,15 +1016,55 @@ static void finishing_sends_what_is_left(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* ---- users ------------------------------------------------------------------------------------------------------- */
+
+static struct net_user *busy; /* always has something to do */
+
+static void task_again(struct fair_task *task)
+{
+    fair_queue_add(&net->queue, &busy->flow, task);
+}
+
+/* Or else it would be served first each time. */
+static void I7_who_connects_and_leaves_again_and_again_is_no_new_user(void **state)
+{
+    struct fair_task other;
+    struct net_user *user;
+    uint64_t used;
+
+    assert_non_null(busy = net_user_get(net, 1));
+    fair_task_init(&other, task_again);
+    task_again(&other);
+    assert_non_null(user = net_user_get(net, 7));
+    used = user->flow.used = net->queue.level + FAIR_BEHIND_NS;
+    assert_null(net_user_unref(net, user));
+    assert_true(net_turn(net));
+    assert_non_null(user = net_user_get(net, 7));
+    assert_int_equal(user->flow.used, used);
+    net_user_unref(net, user);
+    /* but not everybody is remembered, */
+    for (uid_t uid = 1000; uid < 2000; uid++)
+        net_user_unref(net, net_user_get(net, uid));
+    assert_true(net_turn(net));
+    assert_in_range(HASH_COUNT(net->users), 1, 100);
+    /* and nobody when nobody waits */
+    fair_queue_remove(&net->queue, &busy->flow, &other);
+    net_user_unref(net, busy);
+    assert_false(net_turn(net));
+    assert_null(net->users);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(packets_are_answered_in_order),
         TEST(I8_what_is_no_packet_ends_only_its_sender),
-        TEST(I8_descriptors_that_should_not_be_there_end_their_sender),
+        TEST(I8_descriptors_are_never_received_and_end_their_sender),
+        TEST(I8_nor_those_that_come_after_a_look),
         TEST(I7_requests_without_reply_stop_the_reading),
         TEST(I7_a_client_that_does_not_read_is_stopped_then_disconnected),
         TEST(I7_a_slow_reader_gets_everything),
+        TEST(I7_what_is_sent_and_not_read_is_bounded),
         TEST(I7_descriptors_in_flight_are_bounded),
         TEST(I7_those_who_wait_for_descriptors_take_turns),
         TEST(I7_users_leave_descriptors_in_flight_to_others),
@@ -968,8 +1076,7 @@ int main(void)
         TEST(a_client_that_says_nothing_is_disconnected),
         TEST(I7_one_user_cannot_take_all_connections),
         TEST(a_shortage_of_descriptors_passes_or_turns_away),
-        TEST(I8_descriptors_that_do_not_fit_end_their_sender),
-        TEST(I7_a_user_whose_descriptors_hang_is_disconnected),
+        TEST(I7_a_user_whose_descriptors_hang_is_turned_away),
         TEST(unread_events_give_way_to_newer_ones),
         TEST(a_full_house_tells_so),
         TEST(the_last_descriptors_are_for_telling_so),
@@ -977,6 +1084,7 @@ int main(void)
         TEST(a_client_that_leaves_much_unread_is_closed),
         TEST(dropping_events_lets_more_be_read),
         TEST(finishing_sends_what_is_left),
+        TEST(I7_who_connects_and_leaves_again_and_again_is_no_new_user),
     };
 
     return test_run(tests, NULL, NULL);

@@ -21,7 +21,7 @@ void svm_assert(int got, int wanted, const char *call, const char *file, int lin
 
 extern struct broker_process svm_broker;
 /* A session of the test's own, beside the one that is tested. */
-extern struct memclient *svm_observer;
+extern struct memclient_context *svm_observer;
 
 /* For cmocka's groups: a broker is started; `svm_config` is more of its configuration, or NULL. */
 extern const char *svm_config;

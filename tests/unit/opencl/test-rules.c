@@ -33,7 +33,7 @@ static enum memclient_svm_rule ask(const struct memclient_svm_device *devices, s
                                    uint32_t alignment)
 {
     enum memclient_svm_rule broken = MEMCLIENT_SVM_RULE_NONE;
-    int r = memclient_svm_check(devices, n, flags, size, alignment, &broken);
+    int r = memclient_svm_check(n, devices, flags, size, alignment, &broken);
 
     assert_int_equal(r, broken == MEMCLIENT_SVM_RULE_NONE ? 0 : -EINVAL);
     if (r)
@@ -162,8 +162,8 @@ static void refuses_the_other_byte_order(void **state)
 /* memclient_svm_check(): of n devices, flags, size and alignment; broken may be NULL. */
 static void need_not_tell_the_rule(void **state)
 {
-    assert_int_equal(memclient_svm_check(&full, 1, RW, 1, 0, NULL), 0);
-    assert_int_equal(memclient_svm_check(&full, 1, RW, 0, 0, NULL), -EINVAL);
+    assert_int_equal(memclient_svm_check(1, &full, RW, 1, 0, NULL), 0);
+    assert_int_equal(memclient_svm_check(1, &full, RW, 0, 0, NULL), -EINVAL);
     assert_string_equal(memclient_svm_error(), "size 0: ask for a byte at least");
 }
 

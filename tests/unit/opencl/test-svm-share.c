@@ -53,7 +53,7 @@ static void consume(int channel, void *unused)
     (void)memclient_buffer_unref(buf);
     close(fd);
     CHECK(by_token == note.address && by_fd == by_token && by_buffer == by_token);
-    CHECK(!memclient_svm_info(by_token + 1, &info) && info.imported && info.address == by_token);
+    CHECK(!memclient_svm_query(by_token + 1, &info) && info.imported && info.address == by_token);
     CHECK(!strcmp(by_token, "shared"));
     /* each is freed once, and the last one unmaps */
     CHECK(!memclient_svm_free(svm, by_token) && !memclient_svm_free(svm, by_token));
@@ -101,7 +101,7 @@ static void tells_the_buffer(void **state)
 
     assert_done(memclient_svm_alloc(svm, 0, SIZE, 0, (void **)&ptr));
     assert_done(memclient_svm_buffer(ptr, &buf, &offset, &length));
-    assert_ptr_equal((char *)memclient_buffer_address(buf) + offset, ptr);
+    assert_ptr_equal((char *)memclient_buffer_home(buf) + offset, ptr);
     assert_int_equal(length, SIZE);
     /* in the process that has it, it is what is there already */
     assert_done(memclient_svm_import(svm, buf, offset, length, (void **)&again));
@@ -119,7 +119,7 @@ static void shares_pages_that_are_there(void **state)
     char *home, *part, *ptr;
 
     assert_done(memclient_alloc(NULL, SIZE, NULL, &buf));
-    home = memclient_buffer_address(buf);
+    home = memclient_buffer_home(buf);
     options.length = memclient_buffer_granule(buf);
     for (int first = 0; first < 2; first++) {
         assert_done(memclient_map(buf, &options, (void **)&part));
@@ -195,7 +195,7 @@ static void an_import_is_freed_before_the_allocation(void **state)
     assert_done(memclient_svm_import(svm, buf, offset, 64, &again));
     (void)memclient_buffer_unref(buf);
     assert_done(memclient_svm_free(svm, again));
-    assert_done(memclient_svm_info(ptr + SIZE - 1, &info));
+    assert_done(memclient_svm_query(ptr + SIZE - 1, &info));
     assert_false(info.imported);
     assert_done(memclient_svm_alloc(svm, 0, SIZE, 0, (void **)&other));
     assert_ptr_not_equal(other, ptr);
@@ -219,12 +219,12 @@ static void finds_among_overlapping_imports(void **state)
     for (unsigned i = 0; i < 65536; i += 50) {
         void *wanted = i < 4096 || i >= 12288 ? whole : i < 8192 || i >= 8292 ? part : inner;
 
-        assert_done(memclient_svm_info(home + i, &info));
+        assert_done(memclient_svm_query(home + i, &info));
         assert_ptr_equal(info.address, wanted);
     }
-    assert_refused(memclient_svm_info(home + 65536, &info), -EFAULT);
+    assert_refused(memclient_svm_query(home + 65536, &info), -EFAULT);
     assert_done(memclient_svm_free(svm, part));
-    assert_done(memclient_svm_info(home + 4096, &info));
+    assert_done(memclient_svm_query(home + 4096, &info));
     assert_ptr_equal(info.address, whole);
     assert_done(memclient_svm_free(svm, inner));
     assert_done(memclient_svm_free(svm, whole));
@@ -260,7 +260,7 @@ static void imports_need_a_home(void **state)
     struct memclient_buffer *buf;
     void *ptr;
 
-    options.flags = MEMCLIENT_NO_ADDRESS;
+    options.flags = MEMCLIENT_ALLOC_NO_HOME;
     assert_int_equal(memclient_alloc(NULL, 4096, &options, &buf), 0);
     assert_refused(memclient_svm_import(svm, buf, 0, 0, &ptr), -EADDRNOTAVAIL);
     (void)memclient_buffer_unref(buf);
@@ -286,7 +286,7 @@ static void options_say_whose_and_which(void **state)
     assert_done(memclient_svm_alloc(made, 0, SIZE, 0, &ptr));
     assert_done(memclient_svm_buffer(ptr, &buf, &offset, &length));
     assert_ptr_equal(memclient_buffer_context(buf), svm_observer);
-    assert_int_equal(memclient_buffer_info(buf, &info), 0);
+    assert_int_equal(memclient_buffer_query(buf, &info), 0);
     assert_string_equal(info.pool, "node1-4k");
     assert_memory_equal(info.name, "mine/", 5);
     (void)memclient_buffer_unref(buf);

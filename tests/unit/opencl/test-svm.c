@@ -140,10 +140,10 @@ static void structs_of_other_versions_have_other_sizes(void **state)
     assert_refused(memclient_svm_create(&larger.options, &made), -EINVAL);
 
     info.info = (struct memclient_svm_info){.size = offsetof(struct memclient_svm_info, length), .length = 9};
-    assert_done(memclient_svm_info(ptr, &info.info));
+    assert_done(memclient_svm_query(ptr, &info.info));
     assert_true(info.info.address == ptr && info.info.length == 9);
     info.info.size = sizeof(info);
-    assert_done(memclient_svm_info(ptr, &info.info));
+    assert_done(memclient_svm_query(ptr, &info.info));
     assert_true(info.info.size == sizeof(info) && info.info.length == 100 && info.later == 9);
     assert_done(memclient_svm_free(svm, ptr));
 }
@@ -164,7 +164,7 @@ static void takes_memory_of_the_nodes_it_is_told(void **state)
     assert_done(memclient_svm_create(&options, &on_node));
     ptr = svm_allocate(on_node, 1000);
     assert_done(memclient_svm_buffer(ptr, &buf, &offset, &length));
-    assert_int_equal(memclient_buffer_info(buf, &info), 0);
+    assert_int_equal(memclient_buffer_query(buf, &info), 0);
     assert_int_equal(info.n_nodes, 1);
     assert_int_equal(info.nodes[0], 1);
     (void)memclient_buffer_unref(buf);
@@ -212,7 +212,7 @@ static void asks_nothing_of_the_broker_before_memory_is_needed(void **state)
     uint64_t before;
 
     /* a call, which is answered after what was given back before */
-    assert_int_equal(memclient_ping(NULL), 0);
+    assert_int_equal(memclient_broker_ping(NULL), 0);
     before = svm_requests();
     other = svm_create(0, 0);
     memclient_svm_destroy(other);
@@ -424,26 +424,26 @@ static void tells_what_an_address_is(void **state)
     char *ptr;
 
     assert_done(memclient_svm_alloc(svm, MEMCLIENT_SVM_READ_ONLY, 1000, 0, (void **)&ptr));
-    assert_done(memclient_svm_info(ptr, &info));
+    assert_done(memclient_svm_query(ptr, &info));
     assert_ptr_equal(info.address, ptr);
     assert_int_equal(info.length, 1000);
     assert_int_equal(info.flags, MEMCLIENT_SVM_READ_ONLY);
     assert_ptr_equal(info.svm, svm);
     assert_false(info.imported);
     ordinal = info.ordinal;
-    assert_done(memclient_svm_info(ptr + 999, &info));
+    assert_done(memclient_svm_query(ptr + 999, &info));
     assert_ptr_equal(info.address, ptr);
-    assert_refused(memclient_svm_info(ptr + 1000, &info), -EFAULT);
-    assert_refused(memclient_svm_info(&info, &info), -EFAULT);
-    assert_refused(memclient_svm_info(NULL, &info), -EFAULT);
-    assert_refused(memclient_svm_info((void *)UINTPTR_MAX, &info), -EFAULT);
+    assert_refused(memclient_svm_query(ptr + 1000, &info), -EFAULT);
+    assert_refused(memclient_svm_query(&info, &info), -EFAULT);
+    assert_refused(memclient_svm_query(NULL, &info), -EFAULT);
+    assert_refused(memclient_svm_query((void *)UINTPTR_MAX, &info), -EFAULT);
     assert_done(memclient_svm_free(svm, ptr));
-    assert_refused(memclient_svm_info(ptr, &info), -EFAULT);
+    assert_refused(memclient_svm_query(ptr, &info), -EFAULT);
     ptr = svm_allocate(svm, 1);
-    assert_done(memclient_svm_info(ptr, &info));
+    assert_done(memclient_svm_query(ptr, &info));
     assert_int_equal(info.ordinal, ordinal + 1);
     info.size = 0;
-    assert_refused(memclient_svm_info(ptr, &info), -EINVAL);
+    assert_refused(memclient_svm_query(ptr, &info), -EINVAL);
 }
 
 struct seen {
@@ -456,7 +456,7 @@ static int see(const struct memclient_buffer_info *info, void *data)
 {
     struct seen *seen = data;
 
-    if (info->state != MEMCLIENT_STATE_LIVE)
+    if (info->state != MEMCLIENT_BUFFER_STATE_LIVE)
         return 0;
     (void)snprintf(seen->names[seen->n++ % 8], MEMCLIENT_NAME_SIZE, "%s", info->name);
     seen->pid = info->pid;
@@ -492,7 +492,7 @@ static void use_and_free_in_child(int channel, void *context)
     struct memclient_svm_info info = MEMCLIENT_SVM_INFO_INIT;
     char *from_parent = context, *own;
 
-    CHECK(!memclient_svm_info(from_parent, &info) && info.length == 1000);
+    CHECK(!memclient_svm_query(from_parent, &info) && info.length == 1000);
     CHECK(from_parent[0] == 'p');
     from_parent[1] = 'c';
     CHECK(!memclient_svm_alloc(svm, RW, 1000, 0, (void **)&own));

@@ -104,46 +104,6 @@ static void test_move(void **state)
     assert_false(is_open(a) || is_open(b));
 }
 
-static int taken[MEMORYD_FDS_MAX];
-static unsigned n_taken;
-
-static void take(struct fd_closer *way, int fd);
-static struct fd_closer closer = {.close = take};
-
-static void take(struct fd_closer *way, int fd)
-{
-    assert_ptr_equal(way, &closer);
-    taken[n_taken++] = fd;
-}
-
-static void test_another_way_to_get_rid_of_them(void **state)
-{
-    struct fdset set = FDSET_NULL, other = FDSET_NULL;
-    int fds[3];
-
-    n_taken = 0;
-    set.closer = &closer;
-    for (int i = 0; i < 3; i++) {
-        fds[i] = new_fd();
-        assert_int_equal(fdset_push(&set, fds[i]), 0);
-    }
-    assert_int_equal(fdset_steal(&set, 1), fds[1]);
-    /* it goes with them */
-    fdset_move(&other, &set);
-    fdset_deinit(&set);
-    assert_int_equal(n_taken, 0);
-    fdset_deinit(&other);
-    assert_int_equal(n_taken, 2);
-    assert_int_equal(taken[0], fds[0]);
-    assert_int_equal(taken[1], fds[2]);
-    fdset_deinit(&other);
-    assert_int_equal(n_taken, 2);
-    for (int i = 0; i < 3; i++) {
-        assert_true(is_open(fds[i]));
-        (void)fd_close(fds[i]);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,7 +112,6 @@ int main(void)
         cmocka_unit_test(test_steal_leaves_a_gap),
         cmocka_unit_test(test_beyond_the_end),
         cmocka_unit_test(test_move),
-        cmocka_unit_test(test_another_way_to_get_rid_of_them),
     };
 
     return test_run(tests, NULL, NULL);

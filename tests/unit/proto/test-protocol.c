@@ -156,6 +156,7 @@ static void test_limits(void **state)
              MEMORYD_ARENA_PIECES);
     need_row("| nodes | %d | numbers 0 to %d |", MEMORYD_NODES_MAX, MEMORYD_NODES_MAX - 1);
     need_row("| name | 1 to %d | bytes of printable UTF-8, without `uid:N/` |", MEMORYD_NAME_MAX);
+    need_row("| names | %d | of one buffer, whoever bound them |", MEMORYD_BUFFER_NAMES_MAX);
     need_row("| pool | %d | bytes of a pool's name |", MEMORYD_POOL_NAME_MAX);
     need_row("| program | %d | bytes of what a client calls itself |", MEMORYD_PROGRAM_MAX);
     need_row("| sentence | %d | bytes of `Problem.sentence` |", MEMORYD_SENTENCE_MAX);
@@ -164,7 +165,7 @@ static void test_limits(void **state)
     need_row("| unacknowledged | %d | recorded requests of a session, under way or with their replies kept |",
              MEMORYD_UNACKNOWLEDGED_MAX);
     assert_int_equal(missing, 0);
-    assert_int_equal(rows_below("| limit | value |"), 16);
+    assert_int_equal(rows_below("| limit | value |"), 17);
 }
 
 /* ---- memoryd.proto --------------------------------------------------------------------------------------------------

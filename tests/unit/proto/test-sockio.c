@@ -174,42 +174,6 @@ static void test_too_many_fds(void **state)
     assert_int_equal(receive_nothing(pair), SOCKIO_E_AGAIN);
 }
 
-static unsigned n_taken;
-
-static void take(struct fd_closer *way, int fd)
-{
-    (void)way;
-    assert_int_equal(fd_close(fd), -1);
-    n_taken++;
-}
-
-/* A server does not close on its loop what a peer sent it; none may slip through. */
-static void test_refused_fds_go_the_way_of_the_set(void **state)
-{
-    struct pair *pair = *state;
-    struct fd_closer closer = {.close = take};
-    struct fdset fds = {.closer = &closer};
-    FD_AUTO int fd = new_fd();
-    char byte;
-    size_t length;
-
-    n_taken = 0;
-    peer_sends_fds(pair, 253);
-    assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), SOCKIO_E_TOO_MANY_FDS);
-    assert_int_equal(n_taken, 253);
-    assert_int_equal(fd_send(pair->peer, "xx", 2, &fd, 1, 0), 2);
-    assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), SOCKIO_E_TRUNCATED);
-    assert_int_equal(n_taken, 254);
-    assert_int_equal(fd_send(pair->peer, "", 0, &fd, 1, 0), 0);
-    assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), SOCKIO_E_EOF);
-    assert_int_equal(n_taken, 255);
-    peer_sends_fds(pair, 2);
-    assert_int_equal(sockio_recv(pair->us, &byte, 1, &length, &fds), 0);
-    assert_int_equal(n_taken, 255);
-    fdset_deinit(&fds);
-    assert_int_equal(n_taken, 257);
-}
-
 static void test_truncated(void **state)
 {
     struct pair *pair = *state;
@@ -506,29 +470,44 @@ static void test_sending_what_is_no_fd(void **state)
 /* ---- the rest -------------------------------------------------------------------------------------------------------
  */
 
-static void test_drained(void **state)
+static void what_is_unread_is_known(void **state)
 {
     struct pair *pair = *state;
     FD_AUTO int fd = new_fd();
-    bool drained = false;
+    size_t both, unread = 1;
     struct fd_received received;
     char byte;
 
-    assert_int_equal(sockio_is_drained(pair->us, &drained), 0);
-    assert_true(drained);
+    assert_int_equal(sockio_unread(pair->us, &unread), 0);
+    assert_int_equal(unread, 0);
     assert_int_equal(send_text(pair->us, "x", &fd, 1), 0);
     assert_int_equal(send_text(pair->us, "x", NULL, 0), 0);
-    assert_int_equal(sockio_is_drained(pair->us, &drained), 0);
-    assert_false(drained);
+    assert_int_equal(sockio_unread(pair->us, &both), 0);
     received = fd_receive(pair->peer, &byte, 1, 1, MSG_DONTWAIT);
     fd_received_close(&received);
-    assert_int_equal(sockio_is_drained(pair->us, &drained), 0);
-    assert_false(drained);
+    assert_int_equal(sockio_unread(pair->us, &unread), 0);
+    assert_in_range(unread, 1, both - 1);
     (void)fd_receive(pair->peer, &byte, 1, 1, MSG_DONTWAIT);
-    assert_int_equal(sockio_is_drained(pair->us, &drained), 0);
-    assert_true(drained);
-    assert_int_equal(sockio_is_drained(-1, &drained), -EBADF);
-    assert_true(drained);
+    assert_int_equal(sockio_unread(pair->us, &unread), 0);
+    assert_int_equal(unread, 0);
+    assert_int_equal(sockio_unread(-1, &unread), -EBADF);
+    assert_int_equal(unread, 0);
+}
+
+static void no_packet_takes_more_memory_than_is_said(void **state)
+{
+    static char bytes[MEMORYD_FRAME_MAX];
+    struct pair *pair = *state;
+    size_t unread;
+
+    for (size_t size = 1; size <= sizeof(bytes); size += 1 + size / 16) {
+        const struct iovec iov = {.iov_base = bytes, .iov_len = size};
+
+        assert_int_equal(sockio_send(pair->us, &iov, 1, NULL, 0), 0);
+        assert_int_equal(sockio_unread(pair->us, &unread), 0);
+        assert_in_range(unread, size, sockio_unread_max(size));
+        assert_int_equal(recv(pair->peer, bytes, sizeof(bytes), MSG_DONTWAIT), size);
+    }
 }
 
 /* A packet that is left keeps its descriptors open until the socket goes. */
@@ -568,28 +547,45 @@ static void test_spent(void **state)
     }
 }
 
-static void test_sockets_among_fds(void **state)
+static void test_what_is_a_socket(void **state)
 {
     struct pair *pair = *state;
-    _cleanup_fdset_ struct fdset fds = FDSET_NULL;
-    int path;
+    FD_AUTO int file = new_fd();
+    FD_AUTO int path = open("/", O_PATH | O_CLOEXEC);
 
-    assert_false(sockio_has_socket(&fds));
-    assert_int_equal(fdset_push(&fds, new_fd()), 0);
-    assert_int_equal(fdset_push(&fds, memfd_create("test-sockio", MFD_CLOEXEC)), 0);
-    path = open("/", O_PATH | O_CLOEXEC);
     assert_ok(path);
-    assert_int_equal(fdset_push(&fds, path), 0);
     errno = ENOENT;
-    assert_false(sockio_has_socket(&fds));
+    assert_false(sockio_is_socket(file) || sockio_is_socket(path));
     assert_int_equal(errno, ENOENT);
+    assert_true(sockio_is_socket(pair->peer));
+}
 
-    assert_int_equal(fdset_push(&fds, fcntl(pair->peer, F_DUPFD_CLOEXEC, 3)), 0);
-    assert_true(sockio_has_socket(&fds));
-    (void)fd_close(fdset_steal(&fds, 3));
-    assert_false(sockio_has_socket(&fds));
-    assert_int_equal(fdset_push(&fds, socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)), 0);
-    assert_true(sockio_has_socket(&fds));
+/* A server looks first, and never receives what a peer can make it close for ever. */
+static void test_peek(void **state)
+{
+    struct pair *pair = *state;
+    FD_AUTO int fd = new_fd();
+    unsigned before = fd_count();
+    char bytes[8];
+    size_t length = 0;
+
+    assert_int_equal(sockio_peek(pair->us, bytes, sizeof(bytes), &length), SOCKIO_E_AGAIN);
+    assert_int_equal(fd_send(pair->peer, "plain", 5, NULL, 0, 0), 5);
+    assert_int_equal(fd_send(pair->peer, "brings", 6, &fd, 1, 0), 6);
+    assert_int_equal(fd_send(pair->peer, "", 0, &fd, 1, 0), 0);
+    assert_int_equal(sockio_peek(pair->us, bytes, sizeof(bytes), &length), 0);
+    assert_int_equal(recv(pair->us, bytes, sizeof(bytes), 0), 5);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(sockio_peek(pair->us, bytes, sizeof(bytes), &length), SOCKIO_E_FDS_LOST);
+    assert_int_equal(length, 6);
+    assert_memory_equal(bytes, "brings", 6);
+    assert_int_equal(recv(pair->us, bytes, sizeof(bytes), 0), 6);
+    assert_int_equal(sockio_peek(pair->us, bytes, sizeof(bytes), &length), SOCKIO_E_FDS_LOST);
+    assert_int_equal(length, 0);
+    assert_int_equal(recv(pair->us, bytes, sizeof(bytes), 0), 0);
+    pair->peer = fd_close(pair->peer);
+    assert_int_equal(sockio_peek(pair->us, bytes, sizeof(bytes), &length), 0);
+    assert_int_equal(fd_count(), before - 1);
 }
 
 #define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -624,7 +620,6 @@ int main(void)
         with_pair(test_the_most_fds),
         with_pair(test_nothing_there),
         with_pair(test_too_many_fds),
-        with_pair(test_refused_fds_go_the_way_of_the_set),
         with_pair(test_truncated),
         with_pair(test_end),
         with_pair(test_empty_packets_look_like_the_end),
@@ -640,9 +635,11 @@ int main(void)
         with_pair(test_too_many_in_flight),
         with_pair(test_sending_on_what_is_no_socket),
         with_pair(test_sending_what_is_no_fd),
-        with_pair(test_drained),
+        with_pair(what_is_unread_is_known),
+        with_pair(no_packet_takes_more_memory_than_is_said),
         cmocka_unit_test(test_spent),
-        with_pair(test_sockets_among_fds),
+        with_pair(test_what_is_a_socket),
+        with_pair(test_peek),
         cmocka_unit_test(waiting_ends_with_a_packet_an_end_or_its_time),
     };
 

@@ -113,7 +113,25 @@ static int operation(struct op *op, const char *name)
             kept->running = op;
         return OP_PENDING;
     }
+    if (fake.settle) {
+        fake.pending = op;
+        return OP_SETTLING;
+    }
     return fake.status;
+}
+
+void op_refused(struct broker *broker, const struct op_refusal *refusal)
+{
+    (void)broker;
+    if (!refusal->status || !refusal->sentence[0] || !refusal->shortage)
+        abort();
+    fake.refused++;
+}
+
+void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t buffer)
+{
+    fake.noted = method;
+    fake.noted_buffer = buffer;
 }
 
 void op_cancel(struct op *op)
@@ -200,18 +218,18 @@ int op_export(struct op *op, const struct export_args *args, struct statuses *re
     return operation(op, "export");
 }
 
-int op_import(struct op *op, const struct fdset *fds, struct opened *result)
+int op_import(struct op *op, const struct handle_shown *shown, uint32_t n, struct opened *result)
 {
-    fake.imported = fdset_count(fds);
-    result->n = fdset_count(fds);
+    fake.imported = n;
+    result->n = n;
     for (uint32_t i = 0; i < result->n; i++)
         result->items[i] = (struct opened_item){.status = STATUS_FD_FOREIGN, .id = 9};
     return operation(op, "import");
 }
 
-int op_adopt(struct op *op, const struct fdset *fds, struct opened *result)
+int op_adopt(struct op *op, int fd, struct opened *result)
 {
-    fake.imported = fdset_count(fds);
+    fake.imported = fd >= 0;
     fill(result, 1);
     result->with_fds = false;
     return operation(op, "adopt");
@@ -343,6 +361,13 @@ static void fill_row(enum list_kind kind, uint64_t id, union list_row *row)
         return;
     case LIST_TOKENS:
         row->token.serial = id;
+        return;
+    case LIST_HISTORY:
+        memset(row->history_entry.sentence, 's', sizeof(row->history_entry.sentence) - 1);
+        row->history_entry.serial = id;
+        return;
+    case LIST_LIMITS:
+        row->limit.used = id;
         return;
     }
 }

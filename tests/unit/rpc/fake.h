@@ -21,6 +21,7 @@ struct fake {
     int status;           /* what operations return */
     int begin;            /* what op_begin() returns for what is new */
     bool pend;            /* they return OP_PENDING instead */
+    bool settle;          /* they return OP_SETTLING instead */
     const char *sentence; /* of a refusal, if not NULL */
     bool with_fds;        /* descriptors go with the reply */
     unsigned n_opened;    /* of them, so many are open beforehand */
@@ -31,6 +32,9 @@ struct fake {
     const char *operation; /* the last one */
     unsigned calls;
     unsigned cancelled;
+    unsigned refused; /* op_refused() */
+    uint16_t noted;   /* op_noted(), the last one */
+    uint64_t noted_buffer;
     unsigned lost;            /* broker_connection_lost() */
     uint64_t executing;       /* sequence of the request that the loop is at */
     uint64_t was_executing;   /* when the last operation was called */

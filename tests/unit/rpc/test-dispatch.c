@@ -30,6 +30,8 @@ static struct {
     unsigned n_fds;
     unsigned established;
     unsigned finished;
+    bool held;
+    unsigned ended; /* descriptors */
     bool events_full;
     unsigned dropped;
     int failed;
@@ -53,7 +55,7 @@ static void t_reply(void *connection, const struct outgoing *reply)
 
     assert_ptr_equal(connection, &heard);
     if (reply->n_fds)
-        assert_true(rpc_client_open_fds(&client, &leaving, &fds));
+        assert_int_equal(rpc_client_open_fds(&client, &leaving, &fds), OUTGOING_OPEN);
     note(&leaving.header, leaving.payload, leaving.size);
     heard.n_fds = fdset_count(&fds);
 }
@@ -76,6 +78,11 @@ static void t_established(void *connection)
     heard.established++;
 }
 
+static void t_hold(void *connection, bool held)
+{
+    heard.held = held;
+}
+
 static void t_finish(void *connection)
 {
     heard.finished++;
@@ -86,7 +93,31 @@ static void t_fail(void *connection, int error)
     heard.failed = error;
 }
 
-static const struct rpc_transport transport = {t_reply, t_event, t_drop_events, t_established, t_finish, t_fail};
+/* What the transport knows nothing of. */
+#define STALE_TICKET 99
+
+static int t_door(void *connection, int *ret_fd, struct problem *problem)
+{
+    *ret_fd = memfd_create("door", MFD_CLOEXEC);
+    return 0;
+}
+
+static int t_redeem(void *connection, uint64_t ticket, bool memory, struct handle_shown *ret, struct problem *problem)
+{
+    if (ticket == STALE_TICKET)
+        return refuse(problem, STATUS_TICKET_STALE, "stale");
+    *ret = (struct handle_shown){.fd = memory ? memfd_create("shown", MFD_CLOEXEC) : -1};
+    return 0;
+}
+
+static void t_end(void *connection, int fd)
+{
+    heard.ended++;
+    close(fd);
+}
+
+static const struct rpc_transport transport = {t_reply,  t_event, t_drop_events, t_established, t_hold,
+                                               t_finish, t_door,  t_redeem,      t_end,         t_fail};
 
 static int setup(void **state)
 {
@@ -386,7 +417,8 @@ static void a_name_may_come_with_one_buffer(void **state)
 static void failed_items_have_zeros(void **state)
 {
     uint64_t ids[2] = {1, 2};
-    struct fdset fds = FDSET_NULL;
+    uint64_t ticket = 7;
+    Memoryd__V1__ImportRequest import = MEMORYD__V1__IMPORT_REQUEST__INIT;
     Memoryd__V1__ShareRequest m = MEMORYD__V1__SHARE_REQUEST__INIT;
     Memoryd__V1__ShareReply *shared;
     Memoryd__V1__Buffers *imported;
@@ -401,20 +433,62 @@ static void failed_items_have_zeros(void **state)
     assert_int_equal(shared->tokens.len, 64);
     assert_int_equal(shared->tokens.data[0], 0);
     assert_int_equal(shared->tokens.data[32], 0xaa);
-    fdset_push(&fds, memfd_create("x", MFD_CLOEXEC));
-    assert_int_equal(send_bytes(METHOD_IMPORT, NULL, 0, &fds), 0);
+    import.n_tickets = 1;
+    import.tickets = &ticket;
+    call(METHOD_IMPORT, &import.base);
     imported = reply_as(&memoryd__v1__buffers__descriptor);
     assert_int_equal(imported->statuses[0], STATUS_FD_FOREIGN);
     assert_int_equal(imported->ids[0], 0);
-    fdset_deinit(&fds);
+    assert_int_equal(fd_count(), open_before);
+}
+
+static void what_was_shown_at_the_door_is_known_by_its_ticket(void **state)
+{
+    Memoryd__V1__ImportRequest import = MEMORYD__V1__IMPORT_REQUEST__INIT;
+    Memoryd__V1__AdoptRequest adopt = MEMORYD__V1__ADOPT_REQUEST__INIT;
+    uint64_t tickets[2] = {7, STALE_TICKET};
+    unsigned open_before = fd_count();
+
+    hello();
+    call(METHOD_IMPORT, &import.base);
+    assert_int_equal(heard.header.status, STATUS_INVALID_ARGUMENT);
+    import.n_tickets = 2;
+    import.tickets = tickets;
+    call(METHOD_IMPORT, &import.base);
+    assert_int_equal(heard.header.status, STATUS_TICKET_STALE);
+    adopt.ticket = STALE_TICKET;
+    call(METHOD_ADOPT, &adopt.base);
+    assert_int_equal(heard.header.status, STATUS_TICKET_STALE);
+    assert_int_equal(fake.imported, 0);
+    adopt.ticket = 7;
+    call(METHOD_ADOPT, &adopt.base);
+    assert_int_equal(heard.header.status, STATUS_OK);
+    assert_int_equal(fake.imported, 1);
+    assert_int_equal(heard.ended, 0);
+    assert_int_equal(fd_count(), open_before);
+}
+
+/* It may be the last one that has it. */
+static void memory_that_is_not_adopted_ends_elsewhere(void **state)
+{
+    Memoryd__V1__AdoptRequest adopt = MEMORYD__V1__ADOPT_REQUEST__INIT;
+    unsigned open_before = fd_count();
+
+    hello();
+    fake.status = STATUS_LIMIT;
+    adopt.ticket = 7;
+    call(METHOD_ADOPT, &adopt.base);
+    assert_int_equal(heard.header.status, STATUS_LIMIT);
+    assert_int_equal(fake.imported, 1);
+    assert_int_equal(heard.ended, 1);
     assert_int_equal(fd_count(), open_before);
 }
 
 static void every_listing_fits_and_goes_on_where_it_stopped(void **state)
 {
-    static const uint16_t methods[] = {METHOD_LIST_NODES,       METHOD_LIST_POOLS, METHOD_LIST_BUFFERS,
-                                       METHOD_LIST_SESSIONS,    METHOD_LIST_NAMES, METHOD_LIST_TOKENS,
-                                       METHOD_LIST_RESERVATIONS};
+    static const uint16_t methods[] = {METHOD_LIST_NODES,        METHOD_LIST_POOLS,   METHOD_LIST_BUFFERS,
+                                       METHOD_LIST_SESSIONS,     METHOD_LIST_NAMES,   METHOD_LIST_TOKENS,
+                                       METHOD_LIST_RESERVATIONS, METHOD_LIST_HISTORY, METHOD_LIST_LIMITS};
 
     hello();
     fake.n_records = 500;
@@ -467,8 +541,11 @@ static void pending_verbs_are_answered_later(void **state)
     fake.pend = true;
     call(METHOD_PUBLISH, &m.base);
     assert_int_equal(heard.replies, before);
+    assert_int_equal(fake.noted, 0);
     fake_end(0);
     assert_int_equal(heard.replies, before + 1);
+    assert_int_equal(fake.noted, METHOD_PUBLISH);
+    assert_int_equal(fake.noted_buffer, 5);
     assert_int_equal(heard.header.method, METHOD_PUBLISH);
     assert_int_equal(heard.header.status, 0);
     call(METHOD_PUBLISH, &m.base);
@@ -632,6 +709,8 @@ int main(void)
         TEST(alloc_carries_everything),
         TEST(a_name_may_come_with_one_buffer),
         TEST(failed_items_have_zeros),
+        TEST(what_was_shown_at_the_door_is_known_by_its_ticket),
+        TEST(memory_that_is_not_adopted_ends_elsewhere),
         TEST(every_listing_fits_and_goes_on_where_it_stopped),
         TEST(a_listing_gives_no_more_than_wanted),
         TEST(pending_verbs_are_answered_later),

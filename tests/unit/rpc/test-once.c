@@ -26,6 +26,7 @@ static struct heard {
     size_t size;
     unsigned n_fds;
     unsigned finished;
+    bool held;
     bool waits;
     struct outgoing waiting;
     uint8_t waiting_payload[MEMORYD_PAYLOAD_MAX];
@@ -37,7 +38,7 @@ static void leaves(struct heard *heard, const struct outgoing *reply)
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
     struct outgoing leaving = *reply;
 
-    if (reply->n_fds && !rpc_client_open_fds(&heard->client, &leaving, &fds))
+    if (reply->n_fds && rpc_client_open_fds(&heard->client, &leaving, &fds) != OUTGOING_OPEN)
         return;
     heard->replies++;
     heard->header = leaving.header;
@@ -66,12 +67,25 @@ static void t_established(void *connection)
     (void)connection;
 }
 
+static void t_hold(void *connection, bool held)
+{
+    ((struct heard *)connection)->held = held;
+}
+
 static void t_finish(void *connection)
 {
     ((struct heard *)connection)->finished++;
 }
 
-static const struct rpc_transport transport = {.reply = t_reply, .established = t_established, .finish = t_finish};
+static int t_door(void *connection, int *ret_fd, struct problem *problem)
+{
+    (void)connection;
+    (void)ret_fd;
+    return refuse(problem, STATUS_LIMIT, "there is no door");
+}
+
+static const struct rpc_transport transport = {
+    .reply = t_reply, .established = t_established, .hold = t_hold, .finish = t_finish, .door = t_door};
 
 static void packet(struct heard *on, struct frame_header header, const ProtobufCMessage *message)
 {
@@ -242,6 +256,62 @@ static void a_kept_reply_with_too_few_columns_is_refused(void **state)
         assert_int_equal(second.header.status, STATUS_REFUSED);
         assert_int_equal(second.n_fds, 0);
     }
+}
+
+/* ---- what is done, and is not over ------------------------------------------------------------------------------- */
+
+static void release(struct heard *on, uint64_t sequence)
+{
+    Memoryd__V1__ReleaseRequest m = MEMORYD__V1__RELEASE_REQUEST__INIT;
+    uint64_t ids[] = {7, 8};
+
+    m.buffers = ids;
+    m.n_buffers = 2;
+    packet(on, HEADER(RELEASE, sequence), &m.base);
+}
+
+/* Its reply is kept with its effects, and leaves when what follows from these is done; nothing is read before that. */
+static void a_reply_is_kept_before_what_follows_is_done(void **state)
+{
+    fake.settle = true;
+    release(&first, 2);
+    assert_true(fake.kept[0].done);
+    assert_int_equal(first.replies, 0);
+    assert_true(first.held);
+    fake_end(0);
+    assert_int_equal(first.replies, 1);
+    assert_int_equal(first.header.status, 0);
+    assert_int_equal(first.size, fake.kept[0].reply.size);
+    assert_memory_equal(first.payload, fake.kept[0].message, first.size);
+    assert_false(first.held);
+}
+
+static void a_repeat_is_answered_before_what_follows_is_done(void **state)
+{
+    fake.settle = true;
+    release(&first, 2);
+    assert_int_equal(rpc_client_lost(&first.client), 0);
+    fake.settle = false;
+    release(&second, 2);
+    assert_int_equal(fake.calls, 1);
+    assert_int_equal(second.replies, 1);
+    assert_int_equal(second.header.status, 0);
+    assert_false(second.held);
+    fake_end(0);
+    assert_int_equal(first.replies, 0);
+    assert_int_equal(second.replies, 1);
+}
+
+/* As when the next broker reads a release log. */
+static void what_nobody_waits_for_settles_too(void **state)
+{
+    introduce_as(&first, 0);
+    fake.settle = true;
+    release(&first, 2);
+    assert_false(fake.kept[0].done);
+    assert_int_equal(rpc_client_lost(&first.client), 0);
+    fake_end(0);
+    assert_int_equal(first.replies, 0);
 }
 
 /* ---- replies that wait ------------------------------------------------------------------------------------------- */
@@ -606,6 +676,9 @@ int main(void)
         TEST(descriptors_come_anew),
         TEST(what_cannot_be_exported_any_more_has_its_status),
         TEST(a_kept_reply_with_too_few_columns_is_refused),
+        TEST(a_reply_is_kept_before_what_follows_is_done),
+        TEST(a_repeat_is_answered_before_what_follows_is_done),
+        TEST(what_nobody_waits_for_settles_too),
         TEST(a_reply_that_waits_has_nothing_open),
         TEST(what_was_opened_beforehand_leaves_at_once),
         TEST(what_has_gone_meanwhile_has_its_status),

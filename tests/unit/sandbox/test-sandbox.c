@@ -6,11 +6,13 @@
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -189,6 +191,32 @@ static void what_nobody_needs_is_not_there(void **state)
     }
 }
 
+static void try_what_a_door_needs_not(void)
+{
+    char byte;
+
+    CHECK_ERRNO(open("/dev/null", O_RDONLY | O_CLOEXEC), ENOSYS);
+    CHECK_ERRNO(memfd_create("test", MFD_CLOEXEC), ENOSYS);
+    CHECK_ERRNO(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), ENOSYS);
+    CHECK_ERRNO(dup(STDERR_FILENO), ENOSYS);
+    CHECK_ERRNO(read(STDIN_FILENO, &byte, 1), ENOSYS);
+    CHECK_ERRNO(ftruncate(STDIN_FILENO, 0), ENOSYS);
+    CHECK_ERRNO(kill(getppid(), SIGTERM), ENOSYS);
+    CHECK_ERRNO(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), ENOSYS);
+    CHECK_ERRNO(inotify_init1(IN_CLOEXEC), ENOSYS);
+}
+
+/* It asks what a descriptor is of, and tells the broker. It gets at nothing that it was not sent. */
+static void a_door_opens_nothing(void **state)
+{
+    needs_sandbox();
+    assert_lives(SANDBOX_DOOR, try_what_a_door_needs_not);
+    assert_lives(SANDBOX_DOOR, try_unknown);
+    assert_killed(SANDBOX_DOOR, call_execve);
+    assert_killed(SANDBOX_DOOR, map_executable);
+    assert_killed(SANDBOX_DOOR, make_executable);
+}
+
 /* ---- what is needed ---------------------------------------------------------------------------------------------- */
 
 static void *do_work(void *argument)
@@ -265,6 +293,7 @@ int main(void)
         cmocka_unit_test(only_who_starts_brokers_executes_programs),
         cmocka_unit_test(what_can_be_written_is_never_executed),
         cmocka_unit_test(what_nobody_needs_is_not_there),
+        cmocka_unit_test(a_door_opens_nothing),
         cmocka_unit_test(a_broker_has_threads),
         cmocka_unit_test(the_environment_can_leave_it_off),
         cmocka_unit_test(who_hides_leaves_no_core_dump),

@@ -28,14 +28,14 @@ static int teardown(void **state)
     return state_teardown(state);
 }
 
-static struct peer peer_of(uid_t uid, pid_t pid, uint64_t start_time)
+static struct peer peer_of(uid_t uid, pid_t pid, uint64_t identity)
 {
     struct peer peer = PEER_NULL;
 
     peer.uid = uid;
     peer.gid = uid + 1;
     peer.pid = pid;
-    peer.start_time = start_time;
+    peer.identity = identity;
     peer.pidfd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_ok(peer.pidfd);
     peer.groups = malloc(sizeof(*peer.groups));
@@ -216,7 +216,7 @@ static void test_memory_for_a_buffer(void **state)
     print_message("a buffer: %zu + %zu bytes, a hold: %zu + %zu\n", sizeof(struct buffer_record), sizeof(struct buffer),
                   sizeof(struct hold_record), sizeof(struct hold));
     assert_true(
-        sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) + sizeof(struct hold) <= 496);
+        sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) + sizeof(struct hold) <= 512);
 }
 
 /* The allocator's and the ledger's. Under a sanitizer the allocator is another one and says 0. */

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -30,6 +32,13 @@ static int faulty_getsockopt(int fd, int level, int name, void *value, socklen_t
         return -1;
     }
     return sys_kernel.getsockopt(fd, level, name, value, size);
+}
+
+/* As before Linux 6.9. */
+static int no_inode(int pidfd, uint64_t *ret)
+{
+    errno = EOPNOTSUPP;
+    return -1;
 }
 
 static void fault(int name, int error)
@@ -83,6 +92,13 @@ static void connect_and_wait(int channel, void *context)
     hear(channel);
 }
 
+static void *thread_waits(void *argument)
+{
+    __atomic_store_n((pid_t *)argument, gettid(), __ATOMIC_SEQ_CST);
+    pause();
+    return NULL;
+}
+
 static void needs_pidfd(void)
 {
     int fd = sys->pidfd_open(getpid(), 0);
@@ -118,12 +134,10 @@ static void check_peer(bool other_user)
         assert_true(peer_in_group(&peer, 61777));
         assert_false(peer_in_group(&peer, 71004));
     }
-    assert_true(peer.start_time > 0);
+    assert_true(peer.identity > 0);
     assert_false(peer_is_dead(peer.pidfd));
     assert_int_equal(peer_init_pid(&by_number, child.pid), 0);
     assert_true(peer_same_process(&peer, &by_number));
-    assert_int_equal(by_number.uid, peer.uid);
-    assert_int_equal(by_number.gid, peer.gid);
     peer_deinit(&by_number);
     assert_int_equal(peer_init_pid(&by_number, getpid()), 0);
     assert_false(peer_same_process(&peer, &by_number));
@@ -153,6 +167,101 @@ static void I3_identity_on_an_older_kernel(void **state)
 {
     fault(SO_PEERPIDFD, ENOPROTOOPT);
     check_peer(false);
+    faulty.pidfd_inode = no_inode;
+    check_peer(false);
+}
+
+static void needs_inodes(void)
+{
+    FD_AUTO int fd = sys->pidfd_open(getpid(), 0);
+    uint64_t inode;
+
+    if (fd < 0 || sys->pidfd_inode(fd, &inode) < 0)
+        test_skip("pidfds have no inodes of their own here");
+}
+
+static void wait_only(int channel, void *context)
+{
+    tell(channel);
+    hear(channel);
+}
+
+/* Its memory, which /proc needs to show the process, could end in our hands. */
+static void I8_who_connects_is_known_without_its_proc(void **state)
+{
+    needs_inodes();
+    fault(-1, 0);
+    faulty.proc = "/nowhere";
+    check_peer(false);
+}
+
+/* What is recorded of it, by this program or one that knew start times only. */
+static void I3_who_was_known_before_is_known_again(void **state)
+{
+    struct peer new = PEER_NULL, old = PEER_NULL, again = PEER_NULL;
+    const struct peer *records[] = {&new, &old};
+    struct child child;
+
+    needs_inodes();
+    child_start(&child, wait_only, NULL);
+    child_hear(&child);
+    assert_int_equal(peer_init_pid(&new, child.pid), 0);
+    fault(-1, 0);
+    faulty.pidfd_inode = no_inode;
+    assert_int_equal(peer_init_pid(&old, child.pid), 0);
+    restore(NULL);
+    assert_true(old.identity && old.identity != new.identity);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct peer *record = records[i % 2];
+        int pidfd = i < 2 ? -1 : fcntl(new.pidfd, F_DUPFD_CLOEXEC, 0);
+
+        assert_true(peer_is_process(&new, record->pid, record->identity));
+        assert_false(peer_is_process(&new, record->pid, record->identity + 1));
+        assert_false(peer_is_process(&new, record->pid + 1, record->identity));
+        assert_int_equal(peer_init_again(&again, 1, 2, record->pid, record->identity, &pidfd), 0);
+        assert_int_equal(pidfd, -1);
+        assert_true(peer_same_process(&again, &new));
+        assert_int_equal(again.uid, 1);
+        assert_int_equal(again.gid, 2);
+        peer_deinit(&again);
+        assert_int_equal(peer_init_again(&again, 1, 2, record->pid, record->identity + 1, &pidfd), PEER_GONE);
+    }
+    child_kill_unreaped(&child);
+    assert_int_equal(peer_init_again(&again, 1, 2, new.pid, new.identity, &(int){-1}), PEER_GONE);
+    assert_false(peer_is_process(&new, old.pid, old.identity));
+    child_kill(&child);
+    peer_deinit(&new);
+    peer_deinit(&old);
+}
+
+static void thread_tells(int channel, void *context)
+{
+    pthread_t thread;
+    pid_t tid = 0;
+
+    CHECK(pthread_create(&thread, NULL, thread_waits, &tid) == 0);
+    while (!__atomic_load_n(&tid, __ATOMIC_SEQ_CST))
+        wait_a_moment();
+    CHECK(send(channel, &tid, sizeof(tid), 0) == sizeof(tid));
+    hear(channel);
+    _exit(EXIT_SUCCESS);
+}
+
+/* A number is used again, by a thread of a living process as well. */
+static void a_thread_is_no_process(void **state)
+{
+    struct peer peer = PEER_NULL;
+    struct child child;
+    pid_t tid;
+    int r;
+
+    needs_pidfd();
+    child_start(&child, thread_tells, NULL);
+    assert_int_equal(recv(child.channel, &tid, sizeof(tid), 0), sizeof(tid));
+    r = peer_init_pid(&peer, tid);
+    assert_true(r == PEER_GONE || r == PEER_UNKNOWN); /* newer and older kernels */
+    child_tell(&child);
+    child_finish(&child);
 }
 
 /* Everybody whose groups are not mapped has it, whatever they are. */
@@ -277,6 +386,9 @@ int main(void)
         cmocka_unit_test(I3_identity_is_the_kernels),
         cmocka_unit_test(I3_identity_of_another_user),
         cmocka_unit_test_teardown(I3_identity_on_an_older_kernel, restore),
+        cmocka_unit_test_teardown(I8_who_connects_is_known_without_its_proc, restore),
+        cmocka_unit_test_teardown(I3_who_was_known_before_is_known_again, restore),
+        cmocka_unit_test(a_thread_is_no_process),
         cmocka_unit_test(I3_the_overflow_group_is_nobodys),
         cmocka_unit_test(the_control_group_is_that_of_version_2),
         cmocka_unit_test_teardown(the_dead_are_gone, restore),

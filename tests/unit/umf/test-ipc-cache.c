@@ -121,7 +121,7 @@ static unsigned access_at(const void *ptr)
 {
     struct memclient_address_info info = MEMCLIENT_ADDRESS_INFO_INIT;
 
-    CHECK(!memclient_query_address(ptr, &info));
+    CHECK(!memclient_address_query(ptr, &info));
     return info.access;
 }
 
@@ -198,9 +198,9 @@ static void close_and_be_idle(int channel, void *context)
 
 static uint64_t bytes_of_broker(void)
 {
-    struct memclient_broker_status status = MEMCLIENT_BROKER_STATUS_INIT;
+    struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
 
-    assert_int_equal(memclient_status(NULL, &status), 0);
+    assert_int_equal(memclient_broker_query(NULL, &status), 0);
     return status.bytes;
 }
 

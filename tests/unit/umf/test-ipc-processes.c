@@ -192,13 +192,13 @@ static void test_broker_killed(void **state)
     child_tell(&consumer);
     child_finish(&consumer);
     /* what was released without a broker is reported with the next call */
-    assert_int_equal(memclient_ping(NULL), 0);
+    assert_int_equal(memclient_broker_ping(NULL), 0);
 }
 
 /* A handle of another broker is invalid here. */
 static void test_another_broker(void **state)
 {
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     umf_memoryd_memory_provider_params_t params = umfMemorydMemoryProviderParamsDefault();
     umf_memory_provider_handle_t there;
     struct broker_process other;
@@ -207,13 +207,13 @@ static void test_another_broker(void **state)
 
     broker_start(&other, NULL, 0);
     options.socket = other.socket;
-    assert_int_equal(memclient_open(&options, &params.context), 0);
+    assert_int_equal(memclient_context_open(&options, &params.context), 0);
     assert_success(umfMemoryProviderCreate(umfMemorydMemoryProviderOps(), &params, &there));
     assert_success(umfMemoryProviderAlloc(there, page, 0, &ptr));
     assert_success(umfMemoryProviderGetIPCHandle(there, ptr, page, handle));
     assert_result(umfMemoryProviderOpenIPCHandle(provider, handle, &none), UMF_RESULT_ERROR_INVALID_ARGUMENT);
     umfMemoryProviderDestroy(there);
-    memclient_close(params.context);
+    memclient_context_close(params.context);
     broker_stop(&other);
 }
 
@@ -239,12 +239,12 @@ static int executed(const char *text, const char *address)
     int rc;
 
     /* a handle is as long as two tokens, and a token's text is its bytes in hexadecimal */
-    if (memclient_token_parse(text, &halves[1]) == 0 || strlen(text) != 2 * MEMCLIENT_TOKEN_TEXT)
+    if (memclient_token_parse(text, &halves[1]) == 0 || strlen(text) != 2 * (MEMCLIENT_TOKEN_TEXT_SIZE - 1))
         return 1;
     for (int i = 0; i < 2; i++) {
-        char half[MEMCLIENT_TOKEN_TEXT + 1] = {0};
+        char half[MEMCLIENT_TOKEN_TEXT_SIZE] = {0};
 
-        memcpy(half, text + i * MEMCLIENT_TOKEN_TEXT, MEMCLIENT_TOKEN_TEXT);
+        memcpy(half, text + i * (MEMCLIENT_TOKEN_TEXT_SIZE - 1), (MEMCLIENT_TOKEN_TEXT_SIZE - 1));
         if (memclient_token_parse(half, &halves[i]))
             return 2;
     }
@@ -261,7 +261,7 @@ static int executed(const char *text, const char *address)
 static void execute(int channel, void *context)
 {
     const struct note *note = context;
-    char text[2 * MEMCLIENT_TOKEN_TEXT + 1], address[32], program[PATH_MAX] = "";
+    char text[2 * MEMCLIENT_TOKEN_TEXT_SIZE], address[32], program[PATH_MAX] = "";
     struct memclient_token halves[2];
 
     (void)channel;
@@ -269,7 +269,7 @@ static void execute(int channel, void *context)
     CHECK(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
     memcpy(halves, note->handle, sizeof(halves));
     memclient_token_format(&halves[0], text);
-    memclient_token_format(&halves[1], text + MEMCLIENT_TOKEN_TEXT);
+    memclient_token_format(&halves[1], text + (MEMCLIENT_TOKEN_TEXT_SIZE - 1));
     snprintf(address, sizeof(address), "%llx", (unsigned long long)(uintptr_t)note->address);
     execl(program, "executed", text, address, (char *)NULL);
     CHECK(!"executed");

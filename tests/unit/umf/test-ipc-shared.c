@@ -300,7 +300,7 @@ static void test_overlapping_parts(void **state)
     assert_int_equal(memclient_alloc(NULL, 16 * page_size(), NULL, &buffer), 0);
     assert_int_equal(memclient_share(buffer, NULL, &token), 0);
     pages = memclient_buffer_bytes(buffer) / memclient_buffer_granule(buffer);
-    home = memclient_buffer_address(buffer);
+    home = memclient_buffer_home(buffer);
     for (int i = 0; i < OPENINGS; i++) {
         size_t granule = memclient_buffer_granule(buffer);
 

@@ -143,7 +143,7 @@ static void share_with_another(bool brokers_die)
     child_tell(&consumer);
     child_finish(&consumer);
     /* what was released without a broker is reported with the next call */
-    assert_int_equal(memclient_ping(NULL), 0);
+    assert_int_equal(memclient_broker_ping(NULL), 0);
 }
 
 /* umfLevelZeroMemoryProviderOps: handles for other processes. */

@@ -49,7 +49,7 @@ static size_t on_node(const char *ptr, uint32_t node)
     struct memclient_buffer *buffer = buffer_of(ptr);
     size_t bytes = 0;
 
-    assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+    assert_int_equal(memclient_buffer_query(buffer, &info), 0);
     for (uint32_t i = 0; i < info.n_nodes; i++)
         if (info.nodes[i] == node)
             bytes = info.node_bytes[i];
@@ -91,18 +91,18 @@ static void get_buffer(void **state)
 static void context(void **state)
 {
     umf_memoryd_memory_provider_params_t params = umfMemorydMemoryProviderParamsDefault();
-    struct memclient_options options = MEMCLIENT_OPTIONS_INIT;
+    struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     struct memclient_buffer *buffer;
     umf_memory_provider_handle_t provider;
 
     options.socket = observed.socket;
-    assert_int_equal(memclient_open(&options, &params.context), 0);
+    assert_int_equal(memclient_context_open(&options, &params.context), 0);
     provider = make(params);
     buffer = buffer_of(alloc(provider, page));
     assert_ptr_equal(memclient_buffer_context(buffer), params.context);
     memclient_buffer_unref(buffer);
     umfMemoryProviderDestroy(provider);
-    memclient_close(params.context);
+    memclient_context_close(params.context);
 }
 
 /* memclient_umf_params: part_size: of interleaving. */
@@ -132,7 +132,7 @@ static void open_in_child(int channel, void *handle)
 
     (void)channel;
     CHECK(umfMemoryProviderOpenIPCHandle(provider, handle, &ptr) == UMF_RESULT_SUCCESS);
-    CHECK(memclient_query_address(ptr, &info) == 0);
+    CHECK(memclient_address_query(ptr, &info) == 0);
     CHECK(info.access == MEMCLIENT_READ);
     umfMemoryProviderDestroy(provider);
 }

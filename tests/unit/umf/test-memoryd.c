@@ -55,7 +55,7 @@ static struct memclient_buffer_info info_of(const void *ptr)
     struct memclient_buffer *buffer;
 
     assert_success(umfMemorydGetBuffer(ptr, &buffer));
-    assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+    assert_int_equal(memclient_buffer_query(buffer, &info), 0);
     memclient_buffer_unref(buffer);
     return info;
 }
@@ -95,7 +95,7 @@ static void test_parameters(void **state)
     EXPECT_INVALID(wrong_.size = SIZE_MAX);
     EXPECT_INVALID(wrong_.placement = 6);
     EXPECT_INVALID(wrong_.pages = 4);
-    EXPECT_INVALID(wrong_.flags = MEMCLIENT_NO_ADDRESS);
+    EXPECT_INVALID(wrong_.flags = MEMCLIENT_ALLOC_NO_HOME);
     EXPECT_INVALID(wrong_.access = MEMCLIENT_WRITE);
     EXPECT_INVALID(wrong_.access = 16);
     EXPECT_INVALID(wrong_.shared_rights = MEMCLIENT_MANAGE);
@@ -150,19 +150,19 @@ static void test_placement(void **state)
     params.n_nodes = 2;
     params.placement = MEMCLIENT_PLACEMENT_SPLIT;
     params.weights = weights;
-    params.flags = MEMCLIENT_PUBLISHABLE;
+    params.flags = MEMCLIENT_ALLOC_PUBLISHABLE;
     split = make(params);
     memset(nodes, 0xff, sizeof(nodes)); /* they were copied */
     info = info_of(alloc(split, 8 * page));
     assert_int_equal(info.placement, MEMCLIENT_PLACEMENT_SPLIT);
-    assert_true(info.flags & MEMCLIENT_PUBLISHABLE);
+    assert_true(info.flags & MEMCLIENT_BUFFER_PUBLISHABLE);
     assert_int_equal(info.n_nodes, 2);
     for (uint32_t i = 0; i < 2; i++)
         assert_int_equal(info.node_bytes[i], (info.nodes[i] == 1 ? 2 : 6) * page);
     umfMemoryProviderDestroy(split);
 }
 
-static int note_pool(const struct memclient_pool *pool, void *data)
+static int note_pool(const struct memclient_pool_info *pool, void *data)
 {
     char *name = data;
 
@@ -344,11 +344,11 @@ static void test_rights(void **state)
     params.shared_rights = MEMCLIENT_READ;
     reader = make(params);
     ptr = alloc(reader, page);
-    assert_int_equal(memclient_query_address(ptr, &info), 0);
+    assert_int_equal(memclient_address_query(ptr, &info), 0);
     assert_int_equal(info.access, MEMCLIENT_READ);
     assert_success(umfMemoryProviderGetIPCHandle(provider, ptr = alloc(provider, page), page, handle));
     assert_success(umfMemoryProviderOpenIPCHandle(reader, handle, &opened));
-    assert_int_equal(memclient_query_address(opened, &info), 0);
+    assert_int_equal(memclient_address_query(opened, &info), 0);
     assert_int_equal(info.access, MEMCLIENT_READ);
     assert_success(umfMemoryProviderCloseIPCHandle(reader, opened, page));
     assert_result(umfMemoryProviderCloseIPCHandle(reader, opened, page), UMF_RESULT_ERROR_INVALID_ARGUMENT);
@@ -403,7 +403,7 @@ static void test_keeping(void **state)
     assert_true(WAIT_UNTIL(observer_buffers() == 1));
     /* the administrator may end early what the dead process kept */
     memcpy(own, handle + 8, sizeof(struct memclient_token));
-    assert_int_equal(memclient_revoke(NULL, (struct memclient_token *)(void *)own), 0);
+    assert_int_equal(memclient_revoke_token(NULL, (struct memclient_token *)(void *)own), 0);
     assert_int_equal(munmap(handle, page), 0);
 }
 

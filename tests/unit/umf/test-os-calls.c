@@ -472,7 +472,7 @@ static void expect_shared(int mode, unsigned long nodes, unsigned placement, siz
     thread_nodes = nodes;
     ptr = alloc(8 * page);
     assert_success(umfMemorydGetBuffer(ptr, &buffer));
-    assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+    assert_int_equal(memclient_buffer_query(buffer, &info), 0);
     for (uint32_t i = 0; i < info.n_nodes; i++)
         pages[info.nodes[i] % 2] = info.node_bytes[i] / page;
     assert_int_equal(info.placement, placement);

@@ -225,7 +225,7 @@ static unsigned placement_of(umf_os_memory_provider_params_t params, size_t n, u
     assert_success(umfMemoryProviderCreate(umfOsMemoryProviderOps(), &params, &provider));
     assert_success(umfMemoryProviderAlloc(provider, n * page, 0, &ptr));
     assert_success(umfMemorydGetBuffer(ptr, &buffer));
-    assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+    assert_int_equal(memclient_buffer_query(buffer, &info), 0);
     bytes[0] = bytes[1] = 0;
     for (uint32_t i = 0; i < info.n_nodes; i++) {
         assert_true(info.nodes[i] < 2);
@@ -306,7 +306,7 @@ static void test_shared_interleave_goes_on(void **state)
 
         assert_success(umfMemoryProviderAlloc(provider, page, 0, &ptr));
         assert_success(umfMemorydGetBuffer(ptr, &buffer));
-        assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+        assert_int_equal(memclient_buffer_query(buffer, &info), 0);
         for (uint32_t k = 0; k < info.n_nodes; k++)
             assert_int_equal(info.node_bytes[k], info.nodes[k] == i % 2 ? page : 0);
         memclient_buffer_unref(buffer);

@@ -106,7 +106,7 @@ static void test_home(void **state)
     char *ptr = alloc(3 * page + 64, 0);
     struct memclient_buffer *buffer = buffer_of(ptr), *none = NULL;
 
-    assert_ptr_equal(memclient_buffer_address(buffer), ptr);
+    assert_ptr_equal(memclient_buffer_home(buffer), ptr);
     assert_int_equal(memclient_buffer_bytes(buffer), 4 * page);
     assert_true(WAIT_UNTIL(observer_buffers() == 1));
     assert_int_equal(pages_at(ptr), 4 * page);
@@ -132,7 +132,7 @@ static void test_alignments(void **state)
             struct memclient_buffer *buffer = buffer_of(at);
 
             assert_int_equal((uintptr_t)at % (good[i] ? good[i] : 1), 0);
-            assert_ptr_equal(memclient_buffer_address(buffer), at);
+            assert_ptr_equal(memclient_buffer_home(buffer), at);
             memclient_buffer_unref(buffer);
             for (size_t n = 0; n < sizes[k]; n += page)
                 assert_int_equal(at[n], 0);
@@ -313,7 +313,7 @@ static bool is_named(const void *ptr, const char *name)
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     struct memclient_buffer *buffer = buffer_of(ptr);
 
-    assert_int_equal(memclient_buffer_info(buffer, &info), 0);
+    assert_int_equal(memclient_buffer_query(buffer, &info), 0);
     memclient_buffer_unref(buffer);
     return !strcmp(info.name, name);
 }

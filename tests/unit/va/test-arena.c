@@ -234,12 +234,32 @@ static void test_I9_never_overlaps(void **state)
     va_arena_deinit(&arena);
 }
 
+/* The largest free range is what sizes and waste leave of it. */
+static void test_waste(void **state)
+{
+    struct arena_extent first = ARENA_EXTENT_NULL, middle = ARENA_EXTENT_NULL, tight = ARENA_EXTENT_NULL;
+
+    va_arena_init(&arena, BASE, 64 * PAGE, PAGE);
+    assert_int_equal(arena_take(&arena, &first, PAGE, 0, 0, NULL), 0);
+    assert_int_equal(arena_extent_waste(&first), 0);
+    assert_int_equal(arena_take(&arena, &middle, PAGE, 16 * PAGE, 0, NULL), 0);
+    assert_int_equal(arena_extent_waste(&middle), middle.start - BASE - PAGE);
+    assert_int_equal(arena_widest(&arena), 64 * PAGE - 2 * PAGE - arena_extent_waste(&middle));
+    assert_int_equal(arena_take(&arena, &tight, PAGE, 0, BASE + 63 * PAGE, NULL), 0);
+    assert_int_equal(arena_extent_waste(&tight), 0);
+    arena_give(&arena, &first);
+    arena_give(&arena, &tight);
+    assert_int_equal(arena_extent_waste(&middle), middle.start - BASE);
+    arena_give(&arena, &middle);
+    va_arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments),         cmocka_unit_test(test_I9_wish_is_exact_or_refused),
         cmocka_unit_test(test_tight_aligned_gap), cmocka_unit_test(test_arena_at_the_top),
-        cmocka_unit_test(test_I9_never_overlaps),
+        cmocka_unit_test(test_I9_never_overlaps), cmocka_unit_test(test_waste),
     };
 
     return test_run(tests, NULL, NULL);

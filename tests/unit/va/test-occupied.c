@@ -97,6 +97,20 @@ static void the_next_who_told_it_takes_it_I9(void **state)
     assert_null(reservation_release(b));
 }
 
+/* It is as good at cutting the arena into pieces as any other. */
+static void what_it_wastes_is_charged(void **state)
+{
+    struct reservation *a, *b;
+
+    occupied_begin(&reservations);
+    a = occupy(1, 4, 1);
+    assert_int_equal(account_used(account, ACCOUNT_ADDRESSES), 5 * page_size());
+    b = occupy(2, 2, 2);
+    assert_int_equal(account_used(account, ACCOUNT_ADDRESSES), 7 * page_size());
+    assert_null(reservation_release(b));
+    assert_null(reservation_release(a));
+}
+
 static void what_was_taken_is_kept_out_when_it_ends_I9(void **state)
 {
     struct reservation *real, *told;
@@ -118,7 +132,7 @@ static void it_counts_against_the_limits_I7(void **state)
     accounts.limits.user[ACCOUNT_ADDRESSES] = 8 * page_size();
     occupied_begin(&reservations);
     told = occupy(2, 0, 6);
-    assert_int_equal(make(3, 32, 3, true, &none), STATUS_LIMIT);
+    assert_int_equal(make(3, 6, 3, true, &none), STATUS_LIMIT);
     assert_null(none);
     assert_int_equal(arena.used, 6 * page_size());
     assert_null(reservation_release(told));
@@ -192,11 +206,9 @@ static void each_page_that_anybody_has_is_taken_and_no_other_I9(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(the_next_who_told_it_takes_it_I9),
-        T(what_was_taken_is_kept_out_when_it_ends_I9),
-        T(it_counts_against_the_limits_I7),
-        T(it_is_found_by_session_and_range),
-        T(each_page_that_anybody_has_is_taken_and_no_other_I9),
+        T(the_next_who_told_it_takes_it_I9),           T(what_it_wastes_is_charged),
+        T(what_was_taken_is_kept_out_when_it_ends_I9), T(it_counts_against_the_limits_I7),
+        T(it_is_found_by_session_and_range),           T(each_page_that_anybody_has_is_taken_and_no_other_I9),
     };
 
     return test_run(tests, NULL, NULL);

@@ -142,6 +142,46 @@ static void test_kept_by_the_session_after_buffers(void **state)
     assert_null(reservation_release(reservation));
 }
 
+/* What a wanted address wastes is charged as if it had been reserved, and refused like an address that is not there. */
+static void test_waste_is_charged(void **state)
+{
+    struct reservation_record wanted = {.session = 77, .size = page_size(), .address = BASE + 8 * page_size()};
+    struct reservation *a, *b = NULL;
+
+    assert_int_equal(reservation_new(&reservations, &wanted, 0, account, &a, NULL), 0);
+    assert_int_equal(account_used(account, ACCOUNT_ADDRESSES), 8 * page_size());
+    wanted.address = BASE + 4 * page_size();
+    assert_int_equal(reservation_new(&reservations, &wanted, 0, account, &b, NULL), 0);
+    assert_int_equal(account_used(account, ACCOUNT_ADDRESSES), 12 * page_size());
+    reservation_free(b);
+    wanted.address = BASE + 3 * page_size();
+    wanted.size = 2 * page_size();
+    assert_int_equal(reservation_new(&reservations, &wanted, 0, account, &b, NULL), STATUS_NO_ADDRESS_SPACE);
+    assert_int_equal(account_used(account, ACCOUNT_ADDRESSES), 8 * page_size());
+    wanted.address = BASE;
+    wanted.size = 4 * page_size();
+    assert_int_equal(reservation_new(&reservations, &wanted, 0, account, &b, NULL), 0);
+    assert_int_equal(account_used(account, ACCOUNT_ADDRESSES), 12 * page_size());
+    reservation_free(b);
+    reservation_free(a);
+    assert_int_equal(account_used(account, ACCOUNT_ADDRESSES), 0);
+}
+
+/* No more after another broker than before, and no more than what is wasted then. */
+static void test_waste_is_noted(void **state)
+{
+    assert_int_equal(waste_note(0), 0);
+    assert_int_equal(waste_within(4096, waste_note(0)), 0);
+    for (unsigned bit = 12; bit < 48; bit++) {
+        uint64_t waste = (UINT64_C(1) << bit) + 4096;
+
+        assert_in_range(waste_note(waste), 13, 63);
+        assert_int_equal(waste_within(waste, waste_note(waste)), waste);
+        assert_int_equal(waste_within(4096, waste_note(waste)), 4096);
+        assert_true(waste_within(UINT64_MAX, waste_note(waste)) < 2 * waste);
+    }
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -150,6 +190,8 @@ int main(void)
         T(test_I9_kept_by_buffers_after_the_session),
         T(test_I9_no_two_buffers_in_one_place),
         T(test_kept_by_the_session_after_buffers),
+        T(test_waste_is_charged),
+        T(test_waste_is_noted),
     };
 
     return test_run(tests, NULL, NULL);

@@ -85,6 +85,45 @@ static void each_job_runs_once(void **state)
         assert_int_equal(jobs[i].n_done, 1 + i % 3);
 }
 
+static void collect(void *userdata, struct work_job *job)
+{
+    list_append(userdata, &job->link);
+}
+
+/* Its user's turn may come later. */
+static void who_is_told_of_the_end_of_a_job_ends_it(void **state)
+{
+    enum { N = 20 };
+    static struct counted jobs[N];
+    struct list ended = LIST_INIT(ended);
+    _cleanup_(work_freep) struct work *work = NULL;
+    unsigned n = 0;
+
+    assert_int_equal(work_new(&work, 2), 0);
+    work_set_ended(work, collect, &ended);
+    for (unsigned i = 0; i < N; i++) {
+        counted_init(&jobs[i], work);
+        work_submit(work, WORK_SHORT, i % 5, &jobs[i].job);
+    }
+    while (n < N) {
+        assert_true(wait_readable(work_fd(work)));
+        assert_int_equal(work_dispatch(work), 0);
+        n = 0;
+        list_for_each_entry(job, &ended, struct work_job, link)
+            n++;
+    }
+    assert_int_equal(work_pending(work), N);
+    for (unsigned i = 0; i < N; i++) {
+        struct work_job *job = container_of(list_pop(&ended), struct work_job, link);
+
+        assert_int_equal(container_of(job, struct counted, job)->n_done, 0);
+        assert_int_equal(job->uid, (unsigned)(container_of(job, struct counted, job) - jobs) % 5);
+        work_job_end(work, job);
+        assert_int_equal(container_of(job, struct counted, job)->n_done, 1);
+    }
+    assert_int_equal(work_pending(work), 0);
+}
+
 struct waiting {
     struct counted counted;
     sem_t gate;
@@ -504,6 +543,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_job_runs_once),
+        cmocka_unit_test(who_is_told_of_the_end_of_a_job_ends_it),
         cmocka_unit_test(a_short_job_passes_the_long_ones),
         cmocka_unit_test(a_job_begins_when_a_worker_is_free),
         cmocka_unit_test(users_take_turns),

@@ -150,8 +150,8 @@ typedef enum { HSA_FENCE_SCOPE_NONE = 0, HSA_FENCE_SCOPE_AGENT = 1, HSA_FENCE_SC
 /* ---- the runtime ------------------------------------------------------------------------------------------------- */
 
 /*
- * Initialises the runtime, or increments its count. The first call connects to the broker as memclient_open() does
- * (MEMORYD_SOCKET, MEMORYD_AUTOSTART) and lists the nodes of the machine; both stay the same until the last
+ * Initialises the runtime, or increments its count. The first call connects to the broker as memclient_context_open()
+ * does (MEMORYD_SOCKET, MEMORYD_AUTOSTART) and lists the nodes of the machine; both stay the same until the last
  * hsa_shut_down(). The count is exact, however many threads call.
  *     OUT_OF_RESOURCES    no broker can be reached, or it has no node with memory; nothing is initialised
  *     INVALID_ARGUMENT    MEMORYD_HSA_PROFILE is set to no profile, see hsa_ext_memoryd.h; nothing is initialised

@@ -38,9 +38,10 @@ struct memclient_buffer;
 
 /*
  * Returns the memory that contains ptr as a handle of the native API, with a reference, which memclient_buffer_unref()
- * gives back. The memory was allocated, attached, or mapped in reserved addresses; memclient_query_address() returns
+ * gives back. The memory was allocated, attached, or mapped in reserved addresses; memclient_address_query() returns
  * the offset of ptr in it. The handle belongs to the runtime's context: it ends with the last hsa_shut_down(), as
- * handles do with memclient_close(). It may be shared, named and published, but not unmapped while the runtime uses it.
+ * handles do with memclient_context_close(). It may be shared, named and published, but not unmapped while the runtime
+ * uses it.
  *     INVALID_ARGUMENT     ptr or buf is NULL
  *     INVALID_ALLOCATION   no memory of memoryd is there
  */

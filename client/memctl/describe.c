@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happened, in a sentence and in columns.
+ */
+#include <inttypes.h>
+#include <memclient/memclient.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memctl/history.h"
+#include "memctl/text.h"
+#include "memctl/values.h"
+
+#define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
+#define INT(value)       ((json_int_t)(value))
+
+static const char *const end_words[] = {"none", "goodbye", "died", "exited", "signal", "unknown", "silent", NULL};
+
+/* ---- sentences --------------------------------------------------------------------------------------------------- */
+
+/* An amount of what there was too little of: "8M", or "12" of what is counted. */
+static char *describe_amount(const char *resource, uint64_t amount, char text[static 24])
+{
+    if (!strcmp(resource, "bytes") || !strcmp(resource, "addresses") || !strcmp(resource, "metadata"))
+        format_bytes(amount, text, 24);
+    else
+        (void)snprintf(text, 24, "%" PRIu64, amount);
+    return text;
+}
+
+/* Who had it. Of others, users learn only the sum. */
+static void describe_shares(const struct memclient_history_entry *entry, char *text, size_t size)
+{
+    char mine[24], most[24], limit[24];
+
+    *text = '\0';
+    if (!*entry->resource || (!entry->used && !entry->mine))
+        return;
+    describe_amount(entry->resource, entry->mine, mine);
+    describe_amount(entry->resource, entry->limit, limit);
+    describe_amount(entry->resource, entry->most, most);
+    if (entry->most_uid != (uid_t)-1 && entry->most_uid != entry->uid)
+        (void)snprintf(text, size, " (of %s: it had %s, and user %u most, %s)", limit, mine, (unsigned)entry->most_uid,
+                       most);
+    else if (*entry->pool && entry->used > entry->mine)
+        (void)snprintf(text, size, " (of %s: it had %s, and others the rest)", limit, mine);
+    else
+        (void)snprintf(text, size, " (of %s: it had %s)", limit, mine);
+}
+
+static void describe_wait(const struct memclient_history_entry *entry, char *text, size_t size)
+{
+    char wanted[24], shares[192];
+
+    describe_shares(entry, shares, sizeof(shares));
+    (void)snprintf(text, size, "got %s of pool %s after %" PRIu64 " ms%s",
+                   describe_amount(entry->resource, entry->wanted, wanted), entry->pool, entry->waited_ms, shares);
+}
+
+static void describe_death(const struct memclient_history_entry *entry, char *text, size_t size)
+{
+    const char *signal = sigabbrev_np(entry->exit_status);
+
+    switch ((enum memclient_session_end)entry->end) {
+    case MEMCLIENT_END_GOODBYE:
+        (void)snprintf(text, size, "closed");
+        return;
+    case MEMCLIENT_END_DIED:
+        (void)snprintf(text, size, "its process died; how is known once its parent has waited for it");
+        return;
+    case MEMCLIENT_END_EXITED:
+        (void)snprintf(text, size, "its process exited with status %d", entry->exit_status);
+        return;
+    case MEMCLIENT_END_SIGNAL:
+        (void)snprintf(text, size, "its process was killed by signal %d%s%s", entry->exit_status, signal ? ", SIG" : "",
+                       signal ? signal : "");
+        return;
+    case MEMCLIENT_END_UNKNOWN:
+        (void)snprintf(text, size, "its process died; how is not known");
+        return;
+    case MEMCLIENT_END_SILENT:
+        (void)snprintf(text, size, "its connection was lost, and nothing of it was in use");
+        return;
+    }
+    (void)snprintf(text, size, "ended");
+}
+
+static void describe_end(const struct memclient_history_entry *entry, char *text, size_t size)
+{
+    char death[128], bytes[24];
+
+    describe_death(entry, death, sizeof(death));
+    format_bytes(entry->bytes, bytes, sizeof(bytes));
+    (void)snprintf(text, size, "%s; it held %u buffer%s, and was charged for %s", death, entry->holds,
+                   entry->holds == 1 ? "" : "s", bytes);
+}
+
+void history_describe(const void *item, char *text, size_t size)
+{
+    const struct memclient_history_entry *entry = item;
+    char words[TEXT_MAX], shares[192];
+
+    switch ((enum memclient_history_kind)entry->kind) {
+    case MEMCLIENT_HISTORY_REFUSED:
+        describe_shares(entry, shares, sizeof(shares));
+        (void)snprintf(text, size, "%s: %s%s", entry->method, words_of(entry->sentence, words, sizeof(words)), shares);
+        return;
+    case MEMCLIENT_HISTORY_WAITED:
+        describe_wait(entry, text, size);
+        return;
+    case MEMCLIENT_HISTORY_ENDED:
+        describe_end(entry, text, size);
+        return;
+    case MEMCLIENT_HISTORY_DONE:
+        if (entry->buffer)
+            (void)snprintf(text, size, "%s of buffer %" PRIu64, entry->method, entry->buffer);
+        else
+            (void)snprintf(text, size, "%s", entry->method);
+        return;
+    case MEMCLIENT_HISTORY_STARTED:
+        (void)snprintf(text, size, "this broker took over from one that had died or was replaced");
+        return;
+    }
+    (void)snprintf(text, size, "something that this memctl is too old for");
+}
+
+/* ---- columns ----------------------------------------------------------------------------------------------------- */
+
+static json_t *detail_json(const void *item)
+{
+    char text[TEXT_MAX];
+
+    history_describe(item, text, sizeof(text));
+    return json_text(text);
+}
+
+static json_t *known_json(uint64_t number)
+{
+    return number ? json_integer(INT(number)) : json_null();
+}
+
+static json_t *end_json(uint64_t end)
+{
+    return end ? json_word(end_words, end) : json_null();
+}
+
+static json_t *uid_json(uint64_t uid)
+{
+    return uid == (uid_t)-1 ? json_null() : json_integer(INT(uid));
+}
+
+static json_t *exit_status_json(const void *item)
+{
+    const struct memclient_history_entry *entry = item;
+
+    return entry->end == MEMCLIENT_END_EXITED ? json_integer(entry->exit_status) : json_null();
+}
+
+static json_t *signal_json(const void *item)
+{
+    const struct memclient_history_entry *entry = item;
+
+    return entry->end == MEMCLIENT_END_SIGNAL ? json_integer(entry->exit_status) : json_null();
+}
+
+const struct column history_columns[] = {
+    {NULL, "serial", COLUMN_NUMBER, IN(memclient_history_entry, serial)},
+    {"AGE", "at_ms", COLUMN_AGE, IN(memclient_history_entry, at_ms)},
+    {NULL, "first_ms", COLUMN_AGE, IN(memclient_history_entry, first_ms)},
+    {"TIMES", "count", COLUMN_NUMBER, IN(memclient_history_entry, count)},
+    {"EVENT", "kind", COLUMN_TEXT, IN(memclient_history_entry, kind), .words = kind_words},
+    {"UID", "uid", COLUMN_NUMBER, IN(memclient_history_entry, uid)},
+    {"PID", "pid", COLUMN_NUMBER, IN(memclient_history_entry, pid), .number = known_json},
+    {"PROGRAM", "program", COLUMN_TEXT, IN(memclient_history_entry, program)},
+    {NULL, "session", COLUMN_NUMBER, IN(memclient_history_entry, session), .number = known_json},
+    {"DETAIL", "detail", COLUMN_TEXT, .make = detail_json},
+    {NULL, "method", COLUMN_TEXT, IN(memclient_history_entry, method)},
+    {NULL, "status", COLUMN_TEXT, IN(memclient_history_entry, status)},
+    {NULL, "sentence", COLUMN_TEXT, IN(memclient_history_entry, sentence)},
+    {NULL, "resource", COLUMN_TEXT, IN(memclient_history_entry, resource)},
+    {NULL, "pool", COLUMN_TEXT, IN(memclient_history_entry, pool)},
+    {NULL, "wanted", COLUMN_NUMBER, IN(memclient_history_entry, wanted)},
+    {NULL, "used", COLUMN_NUMBER, IN(memclient_history_entry, used)},
+    {NULL, "limit", COLUMN_NUMBER, IN(memclient_history_entry, limit)},
+    {NULL, "mine", COLUMN_NUMBER, IN(memclient_history_entry, mine)},
+    {NULL, "most_uid", COLUMN_NUMBER, IN(memclient_history_entry, most_uid), .number = uid_json},
+    {NULL, "most", COLUMN_NUMBER, IN(memclient_history_entry, most)},
+    {NULL, "waited_ms", COLUMN_SPAN, IN(memclient_history_entry, waited_ms)},
+    {NULL, "end", COLUMN_TEXT, IN(memclient_history_entry, end), .number = end_json},
+    {NULL, "exit_status", COLUMN_NUMBER, .make = exit_status_json},
+    {NULL, "signal", COLUMN_NUMBER, .make = signal_json},
+    {NULL, "began_ms", COLUMN_AGE, IN(memclient_history_entry, began_ms), .number = known_json},
+    {NULL, "bytes", COLUMN_BYTES, IN(memclient_history_entry, bytes)},
+    {NULL, "holds", COLUMN_NUMBER, IN(memclient_history_entry, holds)},
+    {NULL, "buffer", COLUMN_NUMBER, IN(memclient_history_entry, buffer), .number = known_json},
+    COLUMNS_END,
+};
+
+static json_t *limit_json(uint64_t limit)
+{
+    return limit == MEMCLIENT_NO_LIMIT ? json_null() : json_integer(INT(limit));
+}
+
+static json_t *unit_json(const void *item)
+{
+    const struct memclient_limit_info *info = item;
+    char text[24];
+
+    return json_string(strcmp(describe_amount(info->resource, 1024, text), "1K") ? "1" : "bytes");
+}
+
+const struct column limit_columns[] = {
+    {"UID", "uid", COLUMN_NUMBER, IN(memclient_limit_info, uid)},
+    {"OF", "resource", COLUMN_TEXT, IN(memclient_limit_info, resource)},
+    {"POOL", "pool", COLUMN_TEXT, IN(memclient_limit_info, pool)},
+    {NULL, "unit", COLUMN_TEXT, .make = unit_json},
+    {"USED", "used", COLUMN_AMOUNT, IN(memclient_limit_info, used)},
+    {"LIMIT", "limit", COLUMN_AMOUNT, IN(memclient_limit_info, limit), .number = limit_json},
+    {"AVAILABLE", "available", COLUMN_AMOUNT, IN(memclient_limit_info, available), .number = limit_json},
+    {"SESSION", "session_limit", COLUMN_AMOUNT, IN(memclient_limit_info, session_limit), .number = limit_json},
+    {"SHARE", "share", COLUMN_NUMBER, IN(memclient_limit_info, share)},
+    {"CONFIGURE", "key", COLUMN_TEXT, IN(memclient_limit_info, key)},
+    COLUMNS_END,
+};
+
+const struct column holder_columns[] = {
+    {"BUFFER", "buffer", COLUMN_NUMBER},   {"BYTES", "bytes", COLUMN_BYTES},
+    {"POOL", "pool", COLUMN_TEXT},         {"STATE", "state", COLUMN_TEXT},
+    {"AGE", "created_ms", COLUMN_AGE},     {"BY", "by", COLUMN_TEXT},
+    {"SESSION", "session", COLUMN_NUMBER}, {"UID", "uid", COLUMN_NUMBER},
+    {"PID", "pid", COLUMN_NUMBER},         {"PROGRAM", "program", COLUMN_TEXT},
+    {"RIGHTS", "rights", COLUMN_TEXT},     {"CLAIM", "claim", COLUMN_TEXT},
+    {"SINCE", "since_ms", COLUMN_AGE},     {"NAME", "name", COLUMN_TEXT},
+    {"OPEN-IN", "open_in", COLUMN_LIST},   COLUMNS_END,
+};

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shareable memory from the memory broker memoryd.
+
+    import memclient
+
+    buffer = memclient.alloc(64 << 20)              # bytes; zeroed, all pages there
+    memoryview(buffer)[:5] = b"hello"
+    token = buffer.share(rights="r")                # 32 bytes: send them to another process, which does
+    with memclient.open(token) as other:            # the same memory, read-only, at the same address
+        print(bytes(memoryview(other)[:5]))
+
+    array = memclient.zeros((1024, 1024), "f4")     # a NumPy array in a buffer
+    queue.put(array)                                # of multiprocessing: nothing is copied, here or there
+
+    pool = memclient.Pool("engine/kv", 2 << 20)     # blocks of 2 MiB that the processes of an engine share
+    queue.put(pool.array([1, 2, 3]))                # who gets it has the block: without a call of the broker
+
+A buffer is memory that the broker keeps, not a process: it lives as long as a process holds it or has it mapped, or a
+name or a keeping token keeps it, and it is freed when the last of them is gone, however they end. A restart of the
+broker changes nothing; calls just take longer meanwhile.
+
+Sizes, offsets and addresses are in bytes, times in seconds. Errors are subclasses of `Error`, which is an OSError.
+The broker is found as memclient(3) tells: by the environment's MEMORYD_SOCKET, or where it usually is; where none is, a
+private one is started.
+
+Every function may be called from any thread, and gives up the interpreter's lock while it may wait. The handlers of
+signals run meanwhile, and what they raise, as KeyboardInterrupt, ends the wait.
+After fork() the child shares the memory of its parent's buffers, and has a session of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import (
+    _arrays,
+    _buffers,
+    _dumps,
+    _events,
+    _listings,
+    _numpy,
+    _pickling,
+    _pool,
+    _reducers,
+    _rights,
+    _tokens,
+    errors,
+)
+from ._arrays import array, empty, frombuffer, zeros
+from ._buffers import Buffer, BufferInfo, Holder, Pages, Placement, State, alloc, open, unbind
+from ._dumps import dumps, loads
+from ._events import Event, EventKind, events
+from ._listings import (
+    BrokerInfo,
+    NameInfo,
+    NodeInfo,
+    PoolInfo,
+    SessionInfo,
+    TokenInfo,
+    broker,
+    buffers,
+    names,
+    nodes,
+    pools,
+    sessions,
+    tokens,
+)
+from ._memclient import library_version
+from ._numpy import from_dlpack, numpy_allocator
+from ._pickling import Pickling, set_pickling
+from ._pool import Block, Pool, PoolStatus
+from ._reducers import install
+from ._rights import MANAGE, READ, SHARE, WRITE, Right
+from ._tokens import Token, revoke
+from .errors import (
+    Busy,
+    Error,
+    Exists,
+    Interrupted,
+    Invalid,
+    LimitReached,
+    NoBroker,
+    NoRight,
+    NotFound,
+    NotSupported,
+    PoolFull,
+    Published,
+    Stale,
+    TimedOut,
+    TokenError,
+)
+
+if TYPE_CHECKING:
+    from ._ndarray import Array as Array
+
+__all__ = [
+    name
+    for part in (_buffers, _rights, _tokens, _arrays, _pool, _numpy, _pickling, _reducers, _dumps, errors, _listings, _events)
+    for name in part.__all__
+] + ["library_version"]
+
+#: The library's version.
+__version__: str = library_version
+
+# programs know all of it by this name
+for _name in __all__:
+    if isinstance(getattr(globals()[_name], "__module__", None), str):
+        globals()[_name].__module__ = __name__
+del _name
+
+
+def __getattr__(name: str) -> Any:
+    # the one class that is NumPy's child
+    if name != "Array":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._ndarray import Array
+
+    return Array

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See deaths.h. A pidfd hangs up when its process has been reaped, and that is all that the epoll instance waits for:
+ * that it is readable, since the process is dead, is no news.
+ */
+#include "broker/deaths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "base/cleanup.h"
+#include "broker/broker.h"
+#include "broker/recover.h"
+#include "broker/report.h"
+#include "broker/state.h"
+#include "sys/peer.h"
+
+#define DEATHS_MAX      256
+#define DEATHS_USER_MAX 32
+/* in one turn of the loop */
+#define DEATHS_A_TURN 16
+
+struct death {
+    struct list link;
+    uint64_t session;
+    uid_t uid;
+    uint32_t index; /* of its record */
+    int pidfd;      /* owned */
+};
+
+void deaths_prepare(struct deaths *deaths)
+{
+    list_init(&deaths->list);
+    deaths->epoll = -1;
+}
+
+int deaths_init(struct broker *broker)
+{
+    broker->deaths.epoll = epoll_create1(EPOLL_CLOEXEC);
+    return broker->deaths.epoll < 0 ? -errno : 0;
+}
+
+static void death_free(struct broker *broker, struct death *death)
+{
+    list_remove(&death->link);
+    broker->deaths.n--;
+    /* closing does not do that: the keeper has the same description */
+    (void)epoll_ctl(broker->deaths.epoll, EPOLL_CTL_DEL, death->pidfd, NULL);
+    (void)fd_close(death->pidfd);
+    free(death);
+}
+
+void deaths_deinit(struct broker *broker)
+{
+    list_for_each_entry_safe(death, &broker->deaths.list, struct death, link)
+        death_free(broker, death);
+    broker->deaths.epoll = fd_close(broker->deaths.epoll);
+}
+
+/* The result of peer_end() goes into the record, if that is still there and has none. */
+static void death_enter(struct broker *broker, uint64_t session, uint32_t index, enum peer_end end, int status)
+{
+    static const enum history_end ends[] = {
+        [PEER_END_EXITED] = HISTORY_END_EXITED,
+        [PEER_END_SIGNAL] = HISTORY_END_SIGNAL,
+        [PEER_END_UNKNOWN] = HISTORY_END_UNKNOWN,
+    };
+
+    const struct history_record *record = history_ended(broker->history, index, session);
+
+    if (record && record->end == HISTORY_END_DIED)
+        history_set_end(broker->history, index, ends[end], (uint32_t)status);
+}
+
+/* How many of this user's causes are waited for? */
+static unsigned deaths_of(const struct deaths *deaths, uid_t uid)
+{
+    unsigned n = 0;
+
+    list_for_each_entry(death, &deaths->list, struct death, link)
+        n += death->uid == uid;
+    return n;
+}
+
+/* Takes the descriptor if it waits. */
+static bool death_wait(struct broker *broker, uint64_t session, uid_t uid, uint32_t index, int *pidfd)
+{
+    struct deaths *deaths = &broker->deaths;
+    struct epoll_event event = {.events = 0};
+    struct death *death;
+
+    if (deaths->n == DEATHS_MAX || deaths_of(deaths, uid) == DEATHS_USER_MAX)
+        return false;
+    death = malloc(sizeof(*death));
+    if (!death)
+        return false;
+    *death = (struct death){.session = session, .uid = uid, .index = index, .pidfd = *pidfd};
+    event.data.ptr = death;
+    if (epoll_ctl(deaths->epoll, EPOLL_CTL_ADD, *pidfd, &event) < 0) {
+        free(death);
+        return false;
+    }
+    *pidfd = -1;
+    deaths->n++;
+    list_append(&deaths->list, &death->link);
+    return true;
+}
+
+static void death_look(struct broker *broker, uint64_t session, uid_t uid, uint32_t index, int *pidfd)
+{
+    enum peer_end end = PEER_END_UNKNOWN;
+    int status = 0;
+
+    if (pidfd && *pidfd >= 0)
+        end = peer_end(*pidfd, &status);
+    if (end != PEER_END_UNREAPED)
+        death_enter(broker, session, index, end, status);
+    else if (!death_wait(broker, session, uid, index, pidfd))
+        death_enter(broker, session, index, PEER_END_UNKNOWN, 0);
+}
+
+bool deaths_have(const struct broker *broker, uint64_t session)
+{
+    list_for_each_entry(death, &broker->deaths.list, struct death, link)
+        if (death->session == session)
+            return true;
+    return false;
+}
+
+/* A session whose process died while no broker ran has no pidfd: the one that the keeper had is still among what was
+ * handed over. */
+void death_begin(struct broker *broker, struct session *session, uint32_t index)
+{
+    uint64_t id = session->record->head.id;
+    int *pidfd = session->peer.pidfd >= 0 ? &session->peer.pidfd : handed_fd(broker, KEEPER_SESSION, id);
+
+    if (!deaths_have(broker, id))
+        death_look(broker, id, session->record->uid, index, pidfd);
+}
+
+void deaths_recover(struct broker *broker)
+{
+    const struct history_record *record;
+
+    for (uint32_t i = 0; (i = history_next_open(broker->history, i, &record)) != HISTORY_NONE; i++) {
+        const uint64_t session = record->session;
+
+        death_look(broker, session, record->uid, i, handed_fd(broker, KEEPER_SESSION, session));
+    }
+}
+
+int deaths_enumerate(const struct broker *broker, keeper_take_fn *give, void *to)
+{
+    int r = 0;
+
+    list_for_each_entry(death, &broker->deaths.list, struct death, link) {
+        r = give(to, KEEPER_SESSION, death->session, death->pidfd);
+        if (r)
+            break;
+    }
+    return r;
+}
+
+int broker_deaths_fd(struct broker *broker)
+{
+    return broker->deaths.epoll;
+}
+
+void broker_deaths_ready(struct broker *broker)
+{
+    struct epoll_event events[DEATHS_A_TURN];
+    int n = epoll_wait(broker->deaths.epoll, events, DEATHS_A_TURN, 0);
+
+    for (int i = 0; i < n; i++) {
+        struct death *death = events[i].data.ptr;
+        enum peer_end end;
+        int status = 0;
+
+        end = peer_end(death->pidfd, &status);
+        death_enter(broker, death->session, death->index, end == PEER_END_UNREAPED ? PEER_END_UNKNOWN : end, status);
+        keeper_drop(broker->options.keeper, KEEPER_SESSION, death->session);
+        death_free(broker, death);
+    }
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See report.h. Nothing here is on the way of a request that succeeds at once.
+ */
+#include "broker/report.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/lookup.h"
+#include "broker/recover.h"
+#include "broker/state.h"
+#include "log/log.h"
+#include "mem/pool.h"
+#include "proto/methods.h"
+
+/* ---- its memory -------------------------------------------------------------------------------------------------- */
+
+/* Of the share of the broker's own user; everybody is told. */
+static void report_start(struct broker *broker)
+{
+    const struct history_record entry = {
+        .kind = HISTORY_STARTED,
+        .uid = broker->options.uid,
+        .pid = (uint32_t)getpid(),
+        .most_uid = (uint32_t)-1,
+    };
+
+    (void)history_add(broker->history, &entry);
+}
+
+int report_init(struct broker *broker)
+{
+    int *fd = handed_fd(broker, KEEPER_HISTORY, 0);
+    int r = fd ? history_adopt(&broker->history, *fd) : HISTORY_E_FORMAT;
+
+    if (!r) {
+        *fd = -1;
+        report_start(broker);
+    }
+    if (r <= 0)
+        return r;
+    if (fd)
+        log_notice("what is known of refusals and ends before this start is in another form; a new history begins");
+    r = history_new(&broker->history);
+    return r ? r : keeper_hold(broker->options.keeper, KEEPER_HISTORY, 0, history_fd(broker->history));
+}
+
+void report_deinit(struct broker *broker)
+{
+    broker->history = history_free(broker->history);
+}
+
+/* ---- who has how much -------------------------------------------------------------------------------------------- */
+
+/* What the user of an account has of what there is too little of. */
+struct report_subject {
+    const struct pool *pool; /* NULL: of the slot */
+    enum account_slot slot;
+};
+
+static uint64_t report_has(const struct report_subject *subject, const struct account *account)
+{
+    return subject->pool ? pool_used_by(subject->pool, account) : account_used(account, subject->slot);
+}
+
+static void report_users(struct broker *broker, const struct report_subject *subject, struct history_record *entry)
+{
+    for (const struct account *account = account_next(&broker->accounts, 0); account;
+         account = account->uid == (uid_t)-1 ? NULL : account_next(&broker->accounts, account->uid + 1)) {
+        uint64_t has = report_has(subject, account);
+
+        if (account->uid == entry->uid)
+            entry->mine = has;
+        if (has <= entry->most)
+            continue;
+        entry->most = has;
+        entry->most_uid = account->uid;
+    }
+}
+
+/* The numbers of a shortage, and whose they are. */
+static void report_shortage(struct broker *broker, const struct shortage *shortage, struct history_record *entry)
+{
+    struct report_subject subject = {.slot = ACCOUNT_SLOTS};
+
+    entry->wanted = shortage->wanted;
+    entry->used = shortage->used;
+    entry->limit = shortage->limit;
+    entry->waited_ms = shortage->waited_ms;
+    entry->most_uid = (uint32_t)-1;
+    if (shortage->resource) {
+        (void)snprintf(entry->resource, sizeof(entry->resource), "%s", shortage->resource);
+        subject.slot = account_slot_of(shortage->resource);
+    }
+    if (shortage->pool) {
+        (void)snprintf(entry->pool, sizeof(entry->pool), "%s", shortage->pool);
+        subject.pool = pools_by_name(broker->options.pools, shortage->pool);
+    }
+    if (subject.pool || subject.slot != ACCOUNT_SLOTS)
+        report_users(broker, &subject, entry);
+}
+
+static void report_who(const struct session *session, struct history_record *entry)
+{
+    const struct session_record *record = session->record;
+
+    entry->session = record->head.id;
+    entry->uid = record->uid;
+    entry->pid = record->pid;
+    memcpy(entry->program, record->program, sizeof(entry->program));
+}
+
+/* ---- what happens ------------------------------------------------------------------------------------------------ */
+
+void op_refused(struct broker *broker, const struct op_refusal *refusal)
+{
+    const struct session *session = refusal->session ? sessions_find(&broker->sessions, refusal->session) : NULL;
+    struct history_record entry = {
+        .kind = HISTORY_REFUSED,
+        .uid = refusal->uid,
+        .pid = (uint32_t)refusal->pid,
+        .method = refusal->method,
+        .status = refusal->status,
+    };
+
+    if (session)
+        report_who(session, &entry);
+    (void)snprintf(entry.sentence, sizeof(entry.sentence), "%s", refusal->sentence);
+    report_shortage(broker, refusal->shortage, &entry);
+    (void)history_add(broker->history, &entry);
+}
+
+void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t buffer)
+{
+    const struct session *who = sessions_find(&broker->sessions, session);
+    struct history_record entry = {.kind = HISTORY_DONE, .method = method, .buffer = buffer, .most_uid = (uint32_t)-1};
+
+    if (!who)
+        return;
+    report_who(who, &entry);
+    (void)history_add(broker->history, &entry);
+}
+
+void report_wait(struct broker *broker, const struct session *session, const struct shortage *shortage)
+{
+    struct history_record entry = {.kind = HISTORY_WAITED, .method = METHOD_ALLOC};
+
+    report_who(session, &entry);
+    report_shortage(broker, shortage, &entry);
+    (void)history_add(broker->history, &entry);
+}
+
+uint32_t report_session_ended(struct broker *broker, const struct session *session, enum history_end end)
+{
+    struct history_record entry = {
+        .kind = HISTORY_ENDED,
+        .end = end,
+        .most_uid = (uint32_t)-1,
+        .began_ms = session->record->created_ms,
+        .bytes = account_used(session->account, ACCOUNT_BYTES),
+        .holds = session->n_holds,
+    };
+
+    report_who(session, &entry);
+    return history_add(broker->history, &entry);
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What python.c measures: reads the name of a way to send 64 MiB, sends it, and says how many us that took."""
+
+import multiprocessing
+import sys
+import time
+from multiprocessing import shared_memory
+
+try:
+    import numpy
+
+    import memclient
+except ImportError as error:
+    sys.exit(f"{error}")
+
+SIZE = 64 << 20
+FRESH = 5
+CONTEXT = multiprocessing.get_context("fork")
+
+
+def receive(queue, answers):
+    """Looks at the first and the last byte of each, and gives it back."""
+    while (what := queue.get()) is not None:
+        if isinstance(what, str):
+            segment = shared_memory.SharedMemory(what)
+            array = numpy.frombuffer(segment.buf, numpy.uint8)
+            seen = array[0], array[-1]
+            del array
+            segment.close()
+        else:
+            seen = what[0], what[-1]
+        what = None
+        answers.put(seen == (1, 1))
+
+
+def fill(array):
+    array[:] = 1
+    return array
+
+
+class Sender:
+    def __init__(self):
+        self.fresh, self.sent = [], []
+        self.pool = memclient.Pool(block_size=SIZE, slab_size=4 * SIZE)
+        self.array = fill(memclient.empty(SIZE, "u1"))
+        self.plain = fill(numpy.empty(SIZE, "u1"))
+        self.segment = shared_memory.SharedMemory(create=True, size=SIZE)
+        fill(numpy.frombuffer(self.segment.buf, numpy.uint8))
+        self.queue, self.answers = CONTEXT.Queue(), CONTEXT.SimpleQueue()
+        self.process = CONTEXT.Process(target=receive, args=(self.queue, self.answers))
+        self.process.start()
+
+    def send(self, what):
+        begin = time.perf_counter()
+        self.queue.put(what)
+        good = self.answers.get()
+        took = time.perf_counter() - begin
+        if not good:
+            sys.exit("what has come is something else")
+        return took
+
+    def first(self):
+        """In a buffer that was never sent. Several are made at once: for a while the broker then makes room for more."""
+        if not self.fresh:
+            for array in self.sent:
+                array.buffer.revoke_tokens()
+            self.sent = []
+            self.fresh = [memclient.empty(SIZE, "u1") for _ in range(FRESH)]
+            for array in self.fresh:
+                fill(array)
+            time.sleep(0.2)
+        array = fill(self.fresh.pop())
+        self.sent.append(array)
+        return self.send(array)
+
+    def again(self):
+        return self.send(fill(self.array))
+
+    def pool_block(self):
+        return self.send(fill(self.pool.empty(SIZE, "u1")))
+
+    def shm(self):
+        fill(numpy.frombuffer(self.segment.buf, numpy.uint8))
+        return self.send(self.segment.name)
+
+    def pickle(self):
+        return self.send(fill(self.plain))
+
+    def end(self):
+        self.queue.put(None)
+        self.process.join()
+        self.segment.close()
+        self.segment.unlink()
+
+
+def main():
+    sender = Sender()
+    ways = {
+        "first": sender.first,
+        "again": sender.again,
+        "pool": sender.pool_block,
+        "shm": sender.shm,
+        "pickle": sender.pickle,
+    }
+    print("+", flush=True)
+    for line in sys.stdin:
+        print(ways[line.strip()]() * 1e6, flush=True)
+    sender.end()
+
+
+main()

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lies about a heap that are aimed at something: one at a time, by a member that writes what members share. Random
+ * ones are in test-heap-garbage.c. What others have that is none of the heap's stays as it is, mapped and named.
+ */
+#include "tests/integration/clients.h"
+
+#include <sys/mman.h>
+
+#include <memclient/heap.h>
+
+#include "heap/layout.h"
+
+#define BLOCK 4096u
+
+static struct memclient_heap *heap_new(struct memclient_context *ctx, const char *name, uint64_t block_size,
+                                       uint64_t slab_size)
+{
+    struct memclient_heap_options options = MEMCLIENT_HEAP_OPTIONS_INIT;
+    struct memclient_heap *heap;
+
+    options.block_sizes = &block_size;
+    options.n_block_sizes = 1;
+    options.slab_size = slab_size;
+    options.slabs_max = 2;
+    options.name = name;
+    assert_done(memclient_heap_create(ctx, &options, &heap));
+    return heap;
+}
+
+/* Several in one process, whatever a test that failed has left. */
+static const struct memclient_map_options anywhere = {.size = sizeof(anywhere), .flags = MEMCLIENT_MAP_ANYWHERE};
+
+/* As a member, or a program that has the token, finds it. */
+static void *map_token(struct memclient_context *ctx, const struct memclient_token *token,
+                       struct memclient_buffer **buf)
+{
+    void *p;
+
+    assert_done(memclient_open_token(ctx, token, 0, buf));
+    assert_done(memclient_map(*buf, &anywhere, &p));
+    return p;
+}
+
+static struct heap_control *map_control(struct memclient_context *ctx, struct memclient_heap *heap,
+                                        struct memclient_buffer **buf)
+{
+    struct memclient_token token;
+
+    assert_done(memclient_heap_share(heap, NULL, &token));
+    return map_token(ctx, &token, buf);
+}
+
+static struct memclient_token token_of(struct memclient_buffer *buf)
+{
+    struct memclient_token token;
+
+    assert_done(memclient_share(buf, NULL, &token));
+    return token;
+}
+
+/* ---- memory that is none of the heap's --------------------------------------------------------------------------- */
+
+struct victim {
+    struct memclient_heap *heap;
+    const uint64_t *own;
+};
+
+static void join_and_close(int channel, void *context)
+{
+    const struct victim *victim = context;
+    void *p;
+
+    (void)channel;
+    CHECK_DONE(memclient_heap_alloc(victim->heap, BLOCK, &p));
+    memclient_heap_close(victim->heap);
+    CHECK(*victim->own == 7);
+}
+
+static uintptr_t map_own(struct memclient_context *ctx, struct memclient_buffer **buf)
+{
+    void *p;
+
+    assert_done(memclient_alloc(ctx, BLOCK, NULL, buf));
+    assert_done(memclient_map(*buf, &anywhere, &p));
+    *(uint64_t *)p = 7;
+    return (uintptr_t)p;
+}
+
+/*
+ * The token of a slab leads to memory that would reach, if it were mapped there, just over what the child has behind
+ * the slab: the kernel mostly puts one mapping right before or behind the last one.
+ */
+static void a_child_unmaps_nothing_but_slabs(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, NULL, BLOCK, 16 * BLOCK);
+    struct memclient_buffer *own[2], *control_buf, *large;
+    struct heap_control *control = map_control(liar, heap, &control_buf);
+    struct victim victim = {.heap = heap};
+    struct memclient_address_info where = MEMCLIENT_ADDRESS_INFO_INIT;
+    uintptr_t before, slab, behind;
+    void *p;
+
+    before = map_own(ctx, &own[0]);
+    assert_done(memclient_heap_alloc(heap, BLOCK, &p));
+    assert_done(memclient_address_query(p, &where));
+    slab = (uintptr_t)p - where.offset;
+    behind = map_own(ctx, &own[1]);
+    behind = before > slab ? before : behind;
+    victim.own = (const void *)behind;
+    assert_true(behind > slab && behind - slab < UINT64_C(1) << 30);
+    assert_done(memclient_alloc(liar, behind - slab + BLOCK, NULL, &large));
+    control->slabs[0].writing = token_of(large);
+    child_run(join_and_close, &victim);
+    memclient_buffer_unref(large);
+    memclient_buffer_unref(control_buf);
+    memclient_buffer_unref(own[0]);
+    memclient_buffer_unref(own[1]);
+    memclient_heap_close(heap);
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
+/* A reader's entry leads to something else that this user may write. */
+static void what_is_no_queue_is_not_written(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, NULL, BLOCK, 16 * BLOCK);
+    struct memclient_buffer *control_buf, *other;
+    struct heap_control *control = map_control(liar, heap, &control_buf);
+    void *p;
+
+    assert_done(memclient_alloc(ctx, sizeof(struct heap_queue), NULL, &other));
+    assert_done(memclient_map(other, &anywhere, &p));
+    pattern_write(p, sizeof(struct heap_queue), 3);
+    for (unsigned number = 2; number < 6; number++) {
+        control->members[number].queue = token_of(other);
+        control->members[number].word = entry_make(ENTRY_READER, number % 2, number);
+    }
+    assert_done(memclient_heap_sweep(heap));
+    assert_done(memclient_heap_sweep(heap));
+    assert_true(pattern_holds(p, sizeof(struct heap_queue), 3));
+    memclient_buffer_unref(other);
+    memclient_buffer_unref(control_buf);
+    memclient_heap_close(heap);
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
+/* ---- the memory itself ------------------------------------------------------------------------------------------- */
+
+/* Of what a member maps, another one cannot cut anything off, so that nobody gets SIGBUS. */
+static void no_member_cuts_what_others_map(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, NULL, BLOCK, 16 * BLOCK);
+    struct memclient_token invitation;
+    struct memclient_buffer *bufs[3];
+    struct heap_control *control = map_control(liar, heap, &bufs[0]);
+    uint64_t number;
+    void *p;
+    int fd;
+
+    assert_done(memclient_heap_alloc(heap, BLOCK, &p));
+    assert_done(memclient_heap_invite(heap, &invitation, &number));
+    assert_done(memclient_open_token(liar, &control->slabs[0].writing, 0, &bufs[1]));
+    assert_done(memclient_open_token(liar, &invitation, 0, &bufs[2]));
+    for (unsigned i = 0; i < 3; i++) {
+        assert_done(memclient_export_fd(bufs[i], MEMCLIENT_READ | MEMCLIENT_WRITE, &fd));
+        assert_true(ftruncate(fd, 0) < 0);
+        assert_int_equal(errno, EPERM);
+        close(fd);
+        memclient_buffer_unref(bufs[i]);
+    }
+    memset(p, 1, BLOCK);
+    memclient_heap_close(heap);
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
+/* Memory that can be cut is no slab. */
+static void memory_of_others_is_no_slab(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, NULL, BLOCK, 16 * BLOCK);
+    struct memclient_heap_info info = MEMCLIENT_HEAP_INFO_INIT;
+    struct memclient_buffer *control_buf, *foreign;
+    struct heap_control *control = map_control(liar, heap, &control_buf);
+    int fd = memfd_create("foreign", MFD_CLOEXEC);
+    struct slab_head head = {
+        .magic = HEAP_SLAB, .version = HEAP_VERSION, .block_size = BLOCK, .n_blocks = 16, .incarnation = 1};
+
+    assert_true(fd >= 0);
+    memcpy(head.id, control->geometry.id, sizeof(head.id));
+    assert_ok(ftruncate(fd, MIB));
+    assert_int_equal(pwrite(fd, &head, sizeof(head), 16 * BLOCK), sizeof(head));
+    assert_done(memclient_adopt_fd(liar, fd, &foreign));
+    control->slabs[0].writing = token_of(foreign);
+    control->slabs[0].word = entry_make(ENTRY_LIVE, 0, 1);
+    assert_done(memclient_heap_query(heap, &info));
+    assert_int_equal(info.slabs, 0);
+    memclient_buffer_unref(foreign);
+    memclient_buffer_unref(control_buf);
+    close(fd);
+    memclient_heap_close(heap);
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* A slab would be named so. Nor is the name unbound for a member that is said to have died in making that slab. */
+static void other_buffers_keep_their_names(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, "cam", BLOCK, 16 * BLOCK);
+    struct memclient_buffer *control_buf, *own[2], *found;
+    struct heap_control *control = map_control(liar, heap, &control_buf);
+    const char *names[] = {"cam/0", "cam/1"};
+    void *p;
+
+    for (unsigned i = 0; i < 2; i++) {
+        assert_done(memclient_alloc(ctx, BLOCK, NULL, &own[i]));
+        assert_done(memclient_bind_name(own[i], names[i], NULL));
+    }
+    assert_refused(memclient_heap_alloc(heap, BLOCK, &p), EEXIST);
+    assert_sentence("cam/0");
+    control->slabs[1].word = entry_make(ENTRY_BUSY, 9, 0);
+    control->members[9].word = entry_make(ENTRY_LIVE, 0, 0);
+    assert_done(memclient_heap_sweep(heap));
+    for (unsigned i = 0; i < 2; i++) {
+        assert_done(memclient_open_name(ctx, names[i], 0, &found));
+        assert_int_equal(memclient_buffer_id(found), memclient_buffer_id(own[i]));
+        memclient_buffer_unref(found);
+    }
+    assert_done(memclient_unbind_name(ctx, names[0]));
+    assert_done(memclient_heap_alloc(heap, BLOCK, &p));
+    control->slabs[1].word = entry_make(ENTRY_LIVE, 9, 0);
+    memclient_buffer_unref(control_buf);
+    assert_done(memclient_heap_destroy(heap));
+    assert_done(memclient_unbind_name(ctx, names[1]));
+    memclient_buffer_unref(own[0]);
+    memclient_buffer_unref(own[1]);
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        at_broker(a_child_unmaps_nothing_but_slabs), at_broker(what_is_no_queue_is_not_written),
+        at_broker(no_member_cuts_what_others_map),   at_broker(memory_of_others_is_no_slab),
+        at_broker(other_buffers_keep_their_names),
+    };
+    return test_run(tests, NULL, NULL);
+}

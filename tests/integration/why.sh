@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# memctl why, events, holders and limits, as somebody asks them after something went wrong: a pool was full, a request
+# waited, a worker was killed, another one exited, the broker died meanwhile. What other users see is in
+# hostile/test-history.c.
+set -u
+
+. "${srcdir:?}/tests/support/broker.sh"
+PATH=$builddir/client/memctl:$PATH
+
+fail() {
+    echo "why.sh: line ${BASH_LINENO[$((${#FUNCNAME[@]} - 2))]}: $*" >&2
+    echo "--- stdout"; head -c 4000 "$dir/out" | cat -v; echo "--- stderr"; cat -v "$dir/err"
+    exit 1
+}
+expect() {
+    local want=$1 got
+    shift
+    "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ "$got" = "$want" ] || fail "$*: exit status $got instead of $want"
+}
+shows() { grep -qE -- "$1" "$dir/out" || fail "stdout lacks: $1"; }
+json() { jq -e "$1" "$dir/out" >/dev/null || fail "not so: $1"; }
+# until the history has it
+eventually() {
+    for _ in $(seq 1200); do
+        memctl --json events >"$dir/out" 2>"$dir/err" && jq -e "$1" "$dir/out" >/dev/null && return
+        sleep 0.05
+    done
+    fail "never so: $1"
+}
+uid=$(id -u)
+
+printf '[pools]\npages = base\ncapacity = 16M\n' >"$dir/config"
+begin_broker "$builddir/daemon/memoryd" --config "$dir/config"
+: >"$dir/out" >"$dir/err"
+expect 0 memctl why; shows '^nothing was refused'
+expect 0 memctl --json why; json '. == []'
+
+# ---- a pool is full: the numbers of that moment, and who had most ----
+expect 0 memctl alloc --size 12M --name big
+big=$(cat "$dir/out")
+expect 1 memctl alloc --size 8M
+expect 0 memctl --json why
+json 'length == 1 and (.[0] | .kind == "refused" and .method == "alloc" and .status == "POOL_FULL" and .uid == '"$uid"'
+      and .pool == "node0-4k" and .resource == "bytes" and .wanted == 8388608 and .used == 12582912
+      and .limit == 16777216 and .mine == 12582912 and .most_uid == '"$uid"' and .most == 12582912 and .count == 1
+      and .program == "memctl" and .end == null and .signal == null)'
+expect 0 memctl why; shows 'refused .*alloc: 8M do not fit into pool node0-4k now \(4M available\).*of 16M: it had 12M'
+
+# ---- a request that waited ----
+memctl alloc --size 8M --wait 100s --name late >"$dir/late" 2>&1 &
+late=$!
+for _ in $(seq 1200); do memctl --json sessions | jq -e "any(.[]; .pid == $late)" >/dev/null && break; sleep 0.05; done
+expect 0 memctl rm "$big"
+wait "$late" || fail "it was not served: $(cat "$dir/late")"
+expect 0 memctl --json events --kind waited
+json 'length == 1 and (.[0] | .pool == "node0-4k" and .wanted == 8388608 and .used == 12582912 and .waited_ms > 0)'
+expect 1 memctl alloc --size 12M --wait 50ms
+expect 0 memctl --json why
+json 'last | .status == "TIMED_OUT" and .waited_ms >= 50 and .pool == "node0-4k" and .used == 8388608'
+
+# ---- workers that die: what they had and, from Linux 6.15 on, how ----
+memctl open late sh -c 'kill -SEGV $$' >"$dir/out" 2>&1
+expect 7 memctl open late sh -c 'exit 7'
+eventually 'map(select(.kind == "ended" and .end != "goodbye" and .end != "died")) | length == 2 and .[0].holds == 1'
+if ! jq -e 'any(.[]; .end == "unknown")' "$dir/out" >/dev/null; then
+    json 'map(select(.signal == 11)) | length == 1 and .[0].holds == 1 and .[0].end == "signal"'
+    json 'map(select(.exit_status == 7)) | length == 1 and .[0].end == "exited"'
+    expect 0 memctl why; shows 'killed by signal 11, SIGSEGV; it held 1 buffer'; shows 'exited with status 7'
+elif printf '%s\n' 6.15 "$(uname -r)" | sort -CV; then
+    fail "it is not known how they ended"
+fi
+expect 0 memctl --json why --since 1ms
+expect 0 memctl --json why --pid 1; json '. == []'
+expect 0 memctl --json why --uid "$((uid + 1))"; json '. == []'
+expect 2 memctl events --kind odd
+
+# ---- who holds it ----
+memctl open late sh -c 'echo >"$0"; read -r _ <"$1"' "$dir/opened" "$(mkfifo "$dir/go"; echo "$dir/go")" >/dev/null 2>&1 &
+holder=$!
+for _ in $(seq 1200); do [ -s "$dir/opened" ] && break; sleep 0.05; done
+expect 0 memctl --json holders late
+json 'map(select(.by == "session")) | length == 1 and .[0].pid == '"$holder"' and .[0].uid == '"$uid"' and .[0].rights != null'
+json 'map(select(.by == "name")) | length == 1 and .[0].name == "late" and .[0].session == null'
+expect 0 memctl --json holders "pid:$holder"; json 'length == 1 and .[0].by == "session"'
+expect 0 memctl --json holders "uid:$uid"; json 'length == 2'
+expect 0 memctl --json holders pid:1; json '. == []'
+expect 1 memctl holders nobodys
+expect 2 memctl holders; expect 2 memctl holders pid:x
+
+# ---- what applies ----
+expect 0 memctl --json limits
+json 'map(select(.resource == "bytes" and .pool == null)) | length == 1 and .[0].used == 8388608 and .[0].uid == '"$uid"
+json 'map(select(.pool == "node0-4k")) | .[0].limit == 16777216 and .[0].used == 8388608 and .[0].available == 8388608'
+json 'map(select(.resource == "tokens"))[0] | .key == "uid_tokens in [limits]" and .unit == "1"'
+
+# ---- what was done ----
+expect 0 memctl --json events --kind done
+json 'map(.method) | index("name_unbind") == null and index("destroy") != null'
+json 'map(select(.method == "destroy"))[0].buffer == '"$big"
+expect 0 memctl alloc --size 4K --name gone; expect 0 memctl rm gone
+expect 0 memctl events --kind done; shows 'done .*memctl +name_unbind$'
+
+# ---- it goes on when the broker dies, and who follows is told ----
+memctl --json events --follow >"$dir/followed" 2>&1 &
+follower=$!
+trap 'kill "$follower"; kill "$broker" && wait "$broker"; rm -rf "$dir"' EXIT
+for _ in $(seq 1200); do [ -s "$dir/followed" ] && break; sleep 0.05; done
+memctl --json events | jq 'map(select(.kind != "ended" or .end != "goodbye") | del(.serial))' >"$dir/before"
+kill -9 "$(memctl --json status | jq '.[0].broker_pid')"
+echo >"$dir/go"
+wait "$holder"
+eventually 'map(select(.kind == "started")) | length == 1'
+memctl --json events | jq 'map(select((.kind != "ended" or .end != "goodbye") and .kind != "started") | del(.serial))' >"$dir/after"
+jq -e --slurpfile before "$dir/before" '. as $after | $before[0] - $after == []' "$dir/after" >/dev/null || fail "not as before"
+for _ in $(seq 1200); do grep -q '"kind":"started"' "$dir/followed" && break; sleep 0.05; done
+grep '"kind":"started"' "$dir/followed" | jq -e .serial >/dev/null || fail "the follower was not told"
+jq -e . <"$dir/followed" >/dev/null || fail "a line is no object"
+[ "$(jq -s 'map(.serial) | . == sort' "$dir/followed")" = true ] || fail "not in order"
+echo "why.sh: everything was explained"

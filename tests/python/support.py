@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the Python package share: a broker of their own, and programs that use it."""
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import memclient
+
+BUILD = os.environ["builddir"]
+
+# a child that multiprocessing has spawned imports this as well
+_folder = os.environ.get("PYTHON_TEST_FOLDER") or tempfile.mkdtemp(prefix="python.")
+os.environ["PYTHON_TEST_FOLDER"] = _folder
+os.environ["MEMORYD_SOCKET"] = os.path.join(_folder, "memoryd.sock")
+os.environ["MEMORYD_AUTOSTART"] = "0"
+_broker: subprocess.Popen | None = None
+
+
+def start_broker(config: str = "") -> subprocess.Popen:
+    """Returns when it serves. It ends with the test."""
+    global _broker
+    file = os.path.join(_folder, "config")
+    with open(file, "w") as f:
+        # huge pages that are there for a moment are another test's
+        f.write(config or "[pools]\npages = base\n")
+    with open(os.path.join(_folder, "log"), "a") as log:
+        _broker = subprocess.Popen(
+            [os.path.join(BUILD, "daemon/memoryd"), "--config", file, "--socket", os.environ["MEMORYD_SOCKET"]],
+            stdout=log,
+            stderr=log,
+        )
+    wait_until(lambda: not memctl_status() or _broker.poll() is not None)
+    if _broker.poll() is not None:
+        with open(os.path.join(_folder, "log")) as log:
+            sys.exit("memoryd did not start: " + log.read())
+    return _broker
+
+
+@atexit.register
+def _end_broker() -> None:
+    if _broker and _broker.pid and os.getpid() == _main:
+        _broker.terminate()
+        _broker.wait()
+
+
+_main = os.getpid()
+
+
+def memctl(*words: str) -> list:
+    """What memctl lists, from another process than this one."""
+    command = [os.path.join(BUILD, "client/memctl/memctl"), "--json", *words]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def memctl_status() -> int:
+    return subprocess.run([os.path.join(BUILD, "client/memctl/memctl"), "status"], capture_output=True).returncode
+
+
+def wait_until(condition, seconds: float = 60) -> None:
+    """As soon as it holds. However loaded the machine is, it does in the end."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it does not come to be")
+        time.sleep(0.01)
+
+
+def python(program: str, *args: str, **options) -> subprocess.CompletedProcess:
+    """Runs a program of its own, to its end."""
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", program, *args], capture_output=True, text=True, **options
+    )
+
+
+class BrokerTest(unittest.TestCase):
+    """With a broker. After each test nothing of it is left there."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        if _broker is None:
+            start_broker()
+
+    def assert_nothing_left(self) -> None:
+        wait_until(lambda: not memctl("buffers"))
+
+
+class PickleTest(BrokerTest):
+    """What pickles keep is given back after each test, before they expire."""
+
+    def tearDown(self) -> None:
+        memclient.set_pickling()
+        gc.collect()
+        for token in memclient.tokens():
+            with contextlib.suppress(memclient.Error):
+                with memclient._memclient.open_id(memclient.Buffer, token.buffer, 0) as buffer:
+                    buffer.revoke_tokens()
+        self.assert_nothing_left()
+
+
+def skip_without(name: str):
+    """A package of somebody else's, or the end of a test that is about it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        print(error)
+        sys.exit(77)
+
+
+def main() -> None:
+    unittest.main(module="__main__", verbosity=2)

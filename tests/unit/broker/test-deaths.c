@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The history of a broker: what was refused and who had it, and how the processes of sessions ended, on a kernel that
+ * tells that and on one that does not.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "broker/state.h"
+#include "history/history.h"
+#include "proto/methods.h"
+#include "proto/status.h"
+#include "sys/sys.h"
+#include "tests/support/child.h"
+#include "tests/support/fd.h"
+#include "tests/support/test.h"
+#include "tests/support/wait.h"
+#include "tests/unit/broker/host.h"
+
+#define UID_WORKER 7001
+#define MIB        (UINT64_C(1) << 20)
+
+static int nobody_tells(int pidfd, int *ret)
+{
+    (void)pidfd;
+    (void)ret;
+    errno = ENOTTY;
+    return -1;
+}
+
+static struct sys_calls older;
+
+static int restore(void **state)
+{
+    sys = &sys_kernel;
+    return host_teardown(state);
+}
+
+static void need_pidfds(void)
+{
+    if (host_no_pidfds)
+        test_skip("valgrind knows no pidfds");
+}
+
+/* The latest of this kind. */
+static const struct history_record *latest(enum history_kind kind)
+{
+    const struct history_record *record, *found = NULL;
+    unsigned budget = UINT32_MAX;
+    uint64_t cursor = 0;
+
+    while ((record = history_next(host.broker->history, &cursor, &budget)))
+        if (record->kind == kind)
+            found = record;
+    assert_non_null(found);
+    return found;
+}
+
+static void be_there(int channel, void *context)
+{
+    (void)context;
+    hear(channel);
+    _exit(3);
+}
+
+static uint64_t worker_begins(struct child *child)
+{
+    child_start(child, be_there, NULL);
+    return host_session_of(7, child->pid, UID_WORKER);
+}
+
+static bool session_is_gone(uint64_t session)
+{
+    host_turn(1);
+    return !sessions_find(&host.broker->sessions, session);
+}
+
+static bool has_ended(enum history_end end)
+{
+    host_turn(1);
+    return latest(HISTORY_ENDED)->end == end;
+}
+
+static void the_end_does_not_wait_for_its_cause(void **state)
+{
+    const struct history_record *record;
+    unsigned fds = fd_count();
+    struct child child;
+    uint64_t session, buffer;
+    int status;
+
+    need_pidfds();
+    session = worker_begins(&child);
+    assert_int_equal(host_alloc(session, MIB, 0, &buffer), 0);
+    child_kill_unreaped(&child);
+    assert_true(WAIT_UNTIL(session_is_gone(session)));
+    record = latest(HISTORY_ENDED);
+    assert_int_equal(record->session, session);
+    assert_int_equal(record->uid, UID_WORKER);
+    assert_int_equal(record->bytes, MIB);
+    assert_int_equal(record->holds, 1);
+    if (!child_ends_are_told()) {
+        assert_int_equal(record->end, HISTORY_END_UNKNOWN);
+        test_skip("this kernel tells nobody how a process ended");
+    }
+    assert_int_equal(record->end, HISTORY_END_DIED);
+    assert_int_equal(waitpid(child.pid, &status, 0), child.pid);
+    assert_true(WAIT_UNTIL(has_ended(HISTORY_END_SIGNAL)));
+    assert_int_equal(latest(HISTORY_ENDED)->status, SIGKILL);
+    close(child.channel);
+    host_settle();
+    assert_int_equal(fd_count(), fds);
+}
+
+/* Reaped at once. */
+static void an_exit_has_its_status(void **state)
+{
+    struct child child;
+    uint64_t session;
+
+    need_pidfds();
+    session = worker_begins(&child);
+    child_tell(&child);
+    assert_int_equal(WEXITSTATUS(child_wait(&child)), 3);
+    assert_true(WAIT_UNTIL(session_is_gone(session)));
+    if (!child_ends_are_told())
+        test_skip("this kernel tells nobody how a process ended");
+    assert_int_equal(latest(HISTORY_ENDED)->end, HISTORY_END_EXITED);
+    assert_int_equal(latest(HISTORY_ENDED)->status, 3);
+}
+
+static void an_older_kernel_tells_nothing(void **state)
+{
+    unsigned fds = fd_count();
+    struct child child;
+    uint64_t session;
+    int status;
+
+    need_pidfds();
+    older = sys_kernel;
+    older.pidfd_status = nobody_tells;
+    sys = &older;
+    session = worker_begins(&child);
+    child_kill_unreaped(&child);
+    assert_true(WAIT_UNTIL(session_is_gone(session)));
+    assert_int_equal(latest(HISTORY_ENDED)->end, HISTORY_END_UNKNOWN);
+    /* nothing is kept for a cause that will not come */
+    host_settle();
+    assert_int_equal(fd_count(), fds + 1);
+    assert_int_equal(waitpid(child.pid, &status, 0), child.pid);
+    close(child.channel);
+    assert_int_equal(fd_count(), fds);
+}
+
+static void goodbye_is_no_death(void **state)
+{
+    uint64_t session = host_session(1);
+
+    assert_int_equal(CALL(session, op_goodbye), 0);
+    assert_int_equal(latest(HISTORY_ENDED)->end, HISTORY_END_GOODBYE);
+    assert_int_equal(latest(HISTORY_ENDED)->session, session);
+}
+
+/* Another user has most of the pool, and this one some. */
+static void a_refusal_says_who_had_it(void **state)
+{
+    uint64_t session = host_session_of(1, getpid(), UID_WORKER), other = host_session_of(2, getpid(), 7002);
+    const struct history_record *record;
+    struct op_refusal refusal = {.session = session, .uid = UID_WORKER, .method = METHOD_ALLOC, .sentence = "full"};
+    struct shortage shortage;
+    uint64_t buffer;
+
+    assert_int_equal(host_alloc(session, MIB, 0, &buffer), 0);
+    assert_int_equal(host_alloc(other, 3 * MIB, 0, &buffer), 0);
+    shortage = pool_shortage(pools_get(host.pools, 0), 5 * MIB);
+    refusal.status = STATUS_POOL_FULL;
+    refusal.shortage = &shortage;
+    op_refused(host.broker, &refusal);
+    record = latest(HISTORY_REFUSED);
+    assert_int_equal(record->mine, MIB);
+    assert_int_equal(record->most, 3 * MIB);
+    assert_int_equal(record->most_uid, 7002);
+    assert_int_equal(record->used, 4 * MIB);
+    assert_int_equal(record->wanted, 5 * MIB);
+    assert_int_equal(record->limit, pool_capacity(pools_get(host.pools, 0)));
+    assert_string_equal(record->sentence, "full");
+    assert_string_equal(record->program, "test");
+
+    /* of what limits count, as of pools */
+    shortage = (struct shortage){.resource = "buffers", .wanted = 1, .used = 1, .limit = 1};
+    refusal.status = STATUS_LIMIT;
+    op_refused(host.broker, &refusal);
+    record = latest(HISTORY_REFUSED);
+    assert_int_equal(record->mine, 1);
+    assert_string_equal(record->resource, "buffers");
+    assert_string_equal(record->pool, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_end_does_not_wait_for_its_cause, host_setup, restore),
+        cmocka_unit_test_setup_teardown(an_exit_has_its_status, host_setup, restore),
+        cmocka_unit_test_setup_teardown(an_older_kernel_tells_nothing, host_setup, restore),
+        cmocka_unit_test_setup_teardown(goodbye_is_no_death, host_setup, restore),
+        cmocka_unit_test_setup_teardown(a_refusal_says_who_had_it, host_setup, restore),
+    };
+
+    return test_run(tests, NULL, NULL);
+}

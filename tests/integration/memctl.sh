@@ -6,28 +6,10 @@
 set -u
 
 . "${srcdir:?}/tests/support/broker.sh"
+. "$srcdir/tests/support/expect.sh"
 export PATH=$builddir/client/memctl:$PATH
 
-fail() {
-    echo "memctl.sh: line ${BASH_LINENO[$((${#FUNCNAME[@]} - 2))]}: $*" >&2
-    echo "--- stdout"; head -c 2000 "$dir/out" | tr -c "[:print:]\n" .; echo "--- stderr"; cat "$dir/err"; echo "--- broker"; cat "$dir/log"
-    exit 1
-}
-
-# expect STATUS COMMAND...: runs it, output in $dir/out and $dir/err
-expect() {
-    local want=$1 got
-    shift
-    "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" = "$want" ] || fail "$*: exit status $got instead of $want"
-}
-said() { grep -q -- "$1" "$dir/err" || fail "stderr lacks: $1"; }
-shows() { grep -q -- "$1" "$dir/out" || fail "stdout lacks: $1"; }
-json() { jq -e "$1" "$dir/out" >"$dir/jq" || fail "not so: $1"; }
-
 # ---- no broker, wrong usage ----
-: >"$dir/log"
 expect 3 memctl status; said "^memctl: no broker answers at $MEMORYD_SOCKET: "
 expect 2 memctl; said "usage: memctl"
 expect 2 memctl frobnicate; said "no command"
@@ -124,7 +106,7 @@ expect 1 memctl alloc --size 15E
 expect 1 memctl alloc --size 1M --node 63
 
 # ---- tokens ----
-expect 0 memctl share --rights r a/b; shows '^[0-9a-f]\{64\}$'
+expect 0 memctl share --rights r a/b; shows '^[0-9a-f]{64}$'
 reader=$(cat "$dir/out")
 expect 0 memctl --json tokens; json '.[0] | .rights == "r" and .keeping == false and .for_uid == null'
 expect 0 memctl cat "$reader"

@@ -7,22 +7,9 @@
 set -u
 
 . "${srcdir:?}/tests/support/broker.sh"
+. "$srcdir/tests/support/expect.sh"
 PATH=$builddir/client/memctl:$PATH
 
-fail() {
-    echo "why.sh: line ${BASH_LINENO[$((${#FUNCNAME[@]} - 2))]}: $*" >&2
-    echo "--- stdout"; head -c 4000 "$dir/out" | cat -v; echo "--- stderr"; cat -v "$dir/err"
-    exit 1
-}
-expect() {
-    local want=$1 got
-    shift
-    "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" = "$want" ] || fail "$*: exit status $got instead of $want"
-}
-shows() { grep -qE -- "$1" "$dir/out" || fail "stdout lacks: $1"; }
-json() { jq -e "$1" "$dir/out" >/dev/null || fail "not so: $1"; }
 # until the history has it
 eventually() {
     for _ in $(seq 1200); do
@@ -35,7 +22,6 @@ uid=$(id -u)
 
 printf '[pools]\npages = base\ncapacity = 16M\n' >"$dir/config"
 begin_broker "$builddir/daemon/memoryd" --config "$dir/config"
-: >"$dir/out" >"$dir/err"
 expect 0 memctl why; shows '^nothing was refused'
 expect 0 memctl --json why; json '. == []'
 

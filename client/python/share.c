@@ -7,41 +7,53 @@
 #include "convert.h"
 #include "options.h"
 
-/* Not more than this object may, whatever the handle may by another one. */
-static bool share_may(struct buffer *self, unsigned rights)
+/* What runs without the interpreter's lock. The handle is held, since another thread may close the buffer meanwhile. */
+struct share_request {
+    struct memclient_buffer *handle;
+    struct gil gil;
+};
+
+/* False, with an exception set: the buffer is closed, or this object has not all of the rights, whatever the handle may
+ * have by another one. Otherwise the lock is released until share_end(). */
+static bool share_begin(struct buffer *self, unsigned rights, struct share_request *request)
 {
     static const char sentence[] = "this object has not all of the rights that are asked for";
 
-    if (!(rights & ~self->rights))
-        return true;
-    errors_refuse(buffer_state(self), EACCES, sentence, "NO_RIGHT");
-    return false;
+    request->handle = buffer_handle(self);
+    if (!request->handle)
+        return false;
+    if (rights & ~self->rights) {
+        memclient_buffer_unref(request->handle);
+        errors_refuse(buffer_state(self), EACCES, sentence, "NO_RIGHT");
+        return false;
+    }
+    gil_release(&request->gil);
+    return true;
+}
+
+/* With what the call returned, which is returned. */
+static int share_end(struct share_request *request, int r)
+{
+    memclient_buffer_unref(request->handle);
+    gil_take(&request->gil, r);
+    return r;
 }
 
 PyObject *buffer_share(PyObject *object, PyObject *dict)
 {
     struct buffer *self = (struct buffer *)object;
     struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
-    struct memclient_buffer *handle;
+    struct share_request request;
     struct memclient_token token;
-    struct gil gil;
     int r;
 
     if (!convert_to_dict(dict, &dict) || fields_write(options_share, dict, &options))
         return NULL;
-    handle = buffer_handle(self);
-    if (!handle)
-        return NULL;
     if (!options.rights)
         options.rights = self->rights & (MEMCLIENT_READ | MEMCLIENT_WRITE);
-    if (!share_may(self, options.rights)) {
-        memclient_buffer_unref(handle);
+    if (!share_begin(self, options.rights, &request))
         return NULL;
-    }
-    gil_release(&gil);
-    r = memclient_share(handle, &options, &token);
-    memclient_buffer_unref(handle);
-    gil_take(&gil, r);
+    r = share_end(&request, memclient_share(request.handle, &options, &token));
     return r ? errors_raise(buffer_state(self), r)
              : PyBytes_FromStringAndSize((const char *)token.bytes, sizeof(token.bytes));
 }
@@ -49,64 +61,42 @@ PyObject *buffer_share(PyObject *object, PyObject *dict)
 PyObject *buffer_revoke_tokens(PyObject *object, PyObject *none)
 {
     struct buffer *self = (struct buffer *)object;
-    struct memclient_buffer *handle = buffer_handle(self);
-    struct gil gil;
-    int r;
+    struct share_request request;
 
-    if (!handle)
+    if (!share_begin(self, 0, &request))
         return NULL;
-    gil_release(&gil);
-    r = memclient_buffer_revoke_tokens(handle);
-    memclient_buffer_unref(handle);
-    gil_take(&gil, r);
-    return errors_none(buffer_state(self), r);
+    return errors_none(buffer_state(self), share_end(&request, memclient_buffer_revoke_tokens(request.handle)));
 }
 
 PyObject *buffer_bind(PyObject *object, PyObject *args)
 {
     struct buffer *self = (struct buffer *)object;
     struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
-    struct memclient_buffer *handle;
+    struct share_request request;
     const char *name;
     PyObject *dict;
-    struct gil gil;
-    int r;
 
     if (!PyArg_ParseTuple(args, "O&O&", convert_to_text, &name, convert_to_dict, &dict) ||
-        fields_write(options_name, dict, &options))
+        fields_write(options_name, dict, &options) || !share_begin(self, 0, &request))
         return NULL;
-    handle = buffer_handle(self);
-    if (!handle)
-        return NULL;
-    gil_release(&gil);
-    r = memclient_bind_name(handle, name, &options);
-    memclient_buffer_unref(handle);
-    gil_take(&gil, r);
-    return errors_none(buffer_state(self), r);
+    return errors_none(buffer_state(self), share_end(&request, memclient_bind_name(request.handle, name, &options)));
 }
 
 PyObject *buffer_export_fd(PyObject *object, PyObject *number)
 {
     struct buffer *self = (struct buffer *)object;
-    struct memclient_buffer *handle;
-    struct gil gil;
-    unsigned rights;
+    struct share_request request;
+    unsigned rights, most;
     int fd, r;
 
-    if (!convert_to_unsigned(number, &rights) || !share_may(self, rights))
-        return NULL;
-    handle = buffer_handle(self);
-    if (!handle)
+    if (!convert_to_unsigned(number, &rights) || !share_begin(self, rights, &request))
         return NULL;
     if (!rights) {
-        rights = self->rights & (MEMCLIENT_READ | MEMCLIENT_WRITE);
-        if (memclient_buffer_flags(handle) & MEMCLIENT_BUFFER_PUBLISHED)
-            rights = MEMCLIENT_READ;
+        most = memclient_buffer_flags(request.handle) & MEMCLIENT_BUFFER_PUBLISHED ? MEMCLIENT_READ
+                                                                                   : MEMCLIENT_READ | MEMCLIENT_WRITE;
+        rights = self->rights & most;
     }
-    gil_release(&gil);
-    r = memclient_export_fd(handle, rights, &fd);
-    memclient_buffer_unref(handle);
-    gil_take(&gil, r);
+    r = share_end(&request, memclient_export_fd(request.handle, rights, &fd));
     return r ? errors_raise(buffer_state(self), r) : PyLong_FromLong(fd);
 }
 
@@ -114,58 +104,36 @@ PyObject *buffer_query(PyObject *object, PyObject *none)
 {
     struct buffer *self = (struct buffer *)object;
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
-    struct memclient_buffer *handle = buffer_handle(self);
-    struct gil gil;
+    struct share_request request;
     int r;
 
-    if (!handle)
+    if (!share_begin(self, 0, &request))
         return NULL;
-    gil_release(&gil);
-    r = memclient_buffer_query(handle, &info);
-    memclient_buffer_unref(handle);
-    gil_take(&gil, r);
+    r = share_end(&request, memclient_buffer_query(request.handle, &info));
     return r ? errors_raise(buffer_state(self), r) : fields_read(options_buffer_info, &info);
 }
 
 PyObject *buffer_discard(PyObject *object, PyObject *args)
 {
     struct buffer *self = (struct buffer *)object;
-    struct memclient_buffer *handle;
+    struct share_request request;
     uint64_t offset, length;
-    struct gil gil;
-    int r;
 
     if (!PyArg_ParseTuple(args, "O&O&", convert_to_uint64, &offset, convert_to_uint64, &length) ||
-        !share_may(self, MEMCLIENT_WRITE))
+        !share_begin(self, MEMCLIENT_WRITE, &request))
         return NULL;
-    handle = buffer_handle(self);
-    if (!handle)
-        return NULL;
-    gil_release(&gil);
-    r = memclient_discard(handle, offset, length);
-    memclient_buffer_unref(handle);
-    gil_take(&gil, r);
-    return errors_none(buffer_state(self), r);
+    return errors_none(buffer_state(self), share_end(&request, memclient_discard(request.handle, offset, length)));
 }
 
 PyObject *buffer_move(PyObject *object, PyObject *number)
 {
     struct buffer *self = (struct buffer *)object;
-    struct memclient_buffer *handle;
-    struct gil gil;
+    struct share_request request;
     unsigned node;
-    int r;
 
-    if (!convert_to_unsigned(number, &node))
+    if (!convert_to_unsigned(number, &node) || !share_begin(self, 0, &request))
         return NULL;
-    handle = buffer_handle(self);
-    if (!handle)
-        return NULL;
-    gil_release(&gil);
-    r = memclient_move(handle, node);
-    memclient_buffer_unref(handle);
-    gil_take(&gil, r);
-    return errors_none(buffer_state(self), r);
+    return errors_none(buffer_state(self), share_end(&request, memclient_move(request.handle, node)));
 }
 
 /* ---- publishing -------------------------------------------------------------------------------------------------- */

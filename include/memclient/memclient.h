@@ -206,7 +206,7 @@ enum memclient_buffer_state {
 
 /* ---- the library ------------------------------------------------------------------------------------------------- */
 
-/* The library's version, "0.1.0". A static string. */
+/* The library's version, "0.2.0". A static string. */
 MEMCLIENT_API const char *memclient_version(void);
 
 /*

@@ -179,7 +179,7 @@ if command -v cmake >/dev/null && [ "${SANITIZERS:-no}" = no ]; then
     cat >"$tmp/CMakeLists.txt" <<'C'
 cmake_minimum_required(VERSION 3.13)
 project(users C)
-find_package(memclient 0.1 REQUIRED)
+find_package(memclient 0.2 REQUIRED)
 foreach(pair IN ITEMS user:memclient hsa:hsa umf:umf nbla:nbla svm:opencl)
     string(REPLACE ":" ";" pair ${pair})
     list(GET pair 0 program)

@@ -58,12 +58,21 @@ bool peer_is_dead(int pidfd)
     return poll(&polled, 1, 0) > 0 && (polled.revents & POLLIN);
 }
 
+/* The kernel looks for the status before it looks for the process. If the process is reaped in between it finds
+ * neither, but when it is asked again the status is there. */
+static int peer_read_status(int pidfd, int *ret)
+{
+    int r = sys->pidfd_status(pidfd, ret);
+
+    return r < 0 && errno == ESRCH ? sys->pidfd_status(pidfd, ret) : r;
+}
+
 enum peer_end peer_end(int pidfd, int *ret)
 {
     int status = 0;
 
     *ret = 0;
-    if (sys->pidfd_status(pidfd, &status) < 0)
+    if (peer_read_status(pidfd, &status) < 0)
         return errno == EAGAIN ? PEER_END_UNREAPED : PEER_END_UNKNOWN;
     if (WIFSIGNALED(status)) {
         *ret = WTERMSIG(status);

@@ -60,8 +60,8 @@ struct sys_calls {
     int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *size);
     int (*pidfd_open)(pid_t pid, unsigned flags);
     int (*pidfd_inode)(int pidfd, uint64_t *ret); /* whose number is that process's alone; from Linux 6.9 on */
-    /* The wait status of a process that has ended, of any user's; EAGAIN until its parent has reaped it; another error
-     * if the kernel does not tell (before 6.15). */
+    /* The wait status of a process that has ended, of any user's; EAGAIN until its parent has reaped it; ESRCH if
+     * that happens during the call; another error if the kernel does not tell (before 6.15). */
     int (*pidfd_status)(int pidfd, int *ret);
 
     /* A figure of the kernel's about huge pages of that size, of a node or (< 0) of the machine; -1 if it has none. */

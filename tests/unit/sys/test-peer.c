@@ -380,6 +380,39 @@ static void failures_leave_nothing_open(void **state)
     close(pair[1]);
 }
 
+static unsigned n_asked;
+static unsigned n_gone; /* how often the process is not found */
+
+static int status_after_reaping(int pidfd, int *ret)
+{
+    if (n_asked++ < n_gone) {
+        errno = ESRCH;
+        return -1;
+    }
+    *ret = 3 << 8; /* exit status 3 */
+    return 0;
+}
+
+static void a_process_that_is_reaped_meanwhile_is_asked_again(void **state)
+{
+    int status;
+
+    faulty = sys_kernel;
+    faulty.pidfd_status = status_after_reaping;
+    sys = &faulty;
+    n_asked = 0;
+    n_gone = 1;
+    assert_int_equal(peer_end(-1, &status), PEER_END_EXITED);
+    assert_int_equal(status, 3);
+    assert_int_equal(n_asked, 2);
+    /* but not for ever */
+    n_asked = 0;
+    n_gone = 100;
+    assert_int_equal(peer_end(-1, &status), PEER_END_UNKNOWN);
+    assert_int_equal(status, 0);
+    assert_int_equal(n_asked, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +427,7 @@ int main(void)
         cmocka_unit_test_teardown(the_dead_are_gone, restore),
         cmocka_unit_test(strange_sockets_have_no_peer),
         cmocka_unit_test_teardown(failures_leave_nothing_open, restore),
+        cmocka_unit_test_teardown(a_process_that_is_reaped_meanwhile_is_asked_again, restore),
     };
 
     return test_run(tests, NULL, NULL);

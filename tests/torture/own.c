@@ -296,11 +296,11 @@ void own_forget_all(struct client *c)
         ++*(uint64_t *)data;                                                 \
         return 0;                                                            \
     }
-COUNTER(node)
-COUNTER(pool)
-COUNTER(session)
+COUNTER(node_info)
+COUNTER(pool_info)
+COUNTER(session_info)
 COUNTER(reservation_info)
-COUNTER(name)
+COUNTER(name_info)
 COUNTER(token_info)
 COUNTER(buffer_info)
 
@@ -314,22 +314,22 @@ void ask_something(struct client *c)
 
     switch (below(c, 20)) {
     case 0:
-        DO(memclient_list_nodes(c->ctx, count_node, &n));
+        DO(memclient_list_nodes(c->ctx, count_node_info, &n));
         MUST(n >= 1);
         break;
     case 1:
-        DO(memclient_list_pools(c->ctx, count_pool, &n));
+        DO(memclient_list_pools(c->ctx, count_pool_info, &n));
         MUST(n >= 2);
         break;
     case 2:
-        DO(memclient_list_sessions(c->ctx, count_session, &n));
+        DO(memclient_list_sessions(c->ctx, count_session_info, &n));
         MUST(n >= 1);
         break;
     case 3:
         DO(memclient_list_reservations(c->ctx, count_reservation_info, &n));
         break;
     case 4:
-        DO(memclient_list_names(c->ctx, count_name, &n));
+        DO(memclient_list_names(c->ctx, count_name_info, &n));
         break;
     case 5:
         DO(memclient_list_tokens(c->ctx, count_token_info, &n));

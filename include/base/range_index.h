@@ -332,6 +332,8 @@ RANGE_INDEX_UNUSED void range_index_deinit(struct range_index *index)
 
     for (chunk = index->chunks; chunk; chunk = next) {
         next = chunk->next;
+        if (__lsan_unregister_root_region)
+            __lsan_unregister_root_region(chunk, RANGE_INDEX_CHUNK);
         (void)munmap(chunk, RANGE_INDEX_CHUNK);
     }
     *index = (struct range_index){.root = 0};

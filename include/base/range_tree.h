@@ -100,6 +100,13 @@ static inline bool range_entry_holds(const struct range_entry *entry, uint64_t a
 
 /* ---- memory of leaves and nodes ---------------------------------------------------------------------------------- */
 
+/*
+ * Where the program is built with LeakSanitizer, it looks here too for what is still reachable at the end. It does not
+ * know of mapped memory by itself.
+ */
+extern void __lsan_register_root_region(const void *start, size_t size) __attribute__((__weak__));
+extern void __lsan_unregister_root_region(const void *start, size_t size) __attribute__((__weak__));
+
 /* Memory for a node or for leaves, never used before: what was one of them never becomes the other. */
 RANGE_INDEX_UNUSED void *range_index_room(struct range_index *index)
 {
@@ -110,6 +117,8 @@ RANGE_INDEX_UNUSED void *range_index_room(struct range_index *index)
         chunk = mmap(NULL, RANGE_INDEX_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (chunk == MAP_FAILED)
             return NULL;
+        if (__lsan_register_root_region)
+            __lsan_register_root_region(chunk, RANGE_INDEX_CHUNK);
         chunk->next = index->chunks;
         index->chunks = chunk;
         index->n_unused = RANGE_INDEX_CHUNK / sizeof(struct range_node) - 1;

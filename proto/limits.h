@@ -29,6 +29,8 @@
 #define MEMORYD_BATCH_MAX 64
 /* Rows of a listing in one packet, even if more would fit: they take several times their size when decoded. */
 #define MEMORYD_ROWS_MAX 128
+/* Rows that may be asked for in SELECT_BUFFERS: as many as a listing gives at a stretch. */
+#define MEMORYD_SELECT_MAX 16
 /* Messages inside a message: the rows of a listing, and what a row might hold. */
 #define MEMORYD_NESTING_MAX 2
 /* Fields of a later version that are skipped, per message and per row of it. */

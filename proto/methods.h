@@ -65,7 +65,8 @@ enum method_grants { GRANTS_NOTHING, GRANTS_HOLDS, GRANTS_RANGE, GRANTS_TOKENS }
     X(65, LIST_NAMES,        list_names,        ListRequest,       NamesReply,        SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X(66, LIST_TOKENS,       list_tokens,       ListRequest,       TokensReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X(67, LIST_HISTORY,      list_history,      ListRequest,       HistoryReply,      SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
-    X(68, LIST_LIMITS,       list_limits,       ListRequest,       LimitsReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING)
+    X(68, LIST_LIMITS,       list_limits,       ListRequest,       LimitsReply,       SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
+    X(69, SELECT_BUFFERS,    select_buffers,    SelectRequest,     BuffersReply,      SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING)
 /* clang-format on */
 
 /* X(id, NAME, name, Message): packets of the broker with sequence 0 */

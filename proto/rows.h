@@ -127,7 +127,8 @@ enum list_kind {
     X(NUMBER, tokens, uint32_t)               \
     X(NUMBER, reservations, uint32_t)         \
     X(NUMBER, fds_in_flight, uint32_t)        \
-    X(NUMBER, queued_bytes, uint32_t)
+    X(NUMBER, queued_bytes, uint32_t)         \
+    X(NUMBER, waiting, uint32_t)
 
 #define MEMORYD_ROW_reservation(X)     \
     X(NUMBER, id, uint64_t)            \

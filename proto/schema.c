@@ -55,6 +55,7 @@
 #define DESCRIPTOR_ReserveRequest    memoryd__v1__reserve_request__descriptor
 #define DESCRIPTOR_RevokeReply       memoryd__v1__revoke_reply__descriptor
 #define DESCRIPTOR_RevokeRequest     memoryd__v1__revoke_request__descriptor
+#define DESCRIPTOR_SelectRequest     memoryd__v1__select_request__descriptor
 #define DESCRIPTOR_SessionsReply     memoryd__v1__sessions_reply__descriptor
 #define DESCRIPTOR_ShareReply        memoryd__v1__share_reply__descriptor
 #define DESCRIPTOR_ShareRequest      memoryd__v1__share_request__descriptor

@@ -50,6 +50,47 @@ LISTING(limits, LIST_LIMITS, memclient_limit_info)
 /* a cursor is one more than the first serial wanted (HistoryReply) */
 LISTING_FROM(history, LIST_HISTORY, memclient_history_entry, after ? after + 2 : 0, uint64_t after)
 
+/* ---- a selection ------------------------------------------------------------------------------------------------- */
+
+static int check_selection(const struct memclient_select_options *options, const void *fn)
+{
+    const unsigned flags = MEMCLIENT_SELECT_UID | MEMCLIENT_SELECT_DETACHED;
+
+    if (options->order > MEMCLIENT_ORDER_NEWEST)
+        return fail_with(EINVAL, "options: no order has the number %u", options->order);
+    if (options->flags & ~flags)
+        return fail_with(EINVAL, "options: flags 0x%x have bits without a meaning", options->flags);
+    if (options->pid < 0)
+        return fail_with(EINVAL, "options: no process has the number %d", (int)options->pid);
+    return options->most && !fn ? fail_with(EINVAL, "fn is NULL, and %u rows are wanted", options->most) : 0;
+}
+
+int memclient_select_buffers(struct memclient_context *ctx, const struct memclient_select_options *options,
+                             struct memclient_buffer_sums *sums,
+                             int (*fn)(const struct memclient_buffer_info *info, void *data), void *data)
+{
+    struct rpc_selection selection = {.fn = fn, .data = data};
+    int r;
+
+    r = check_options(&selection.options, sizeof(selection.options), options, "options");
+    if (!r && sums)
+        r = check_output(sums, "the struct for the sums");
+    if (!r)
+        r = check_selection(&selection.options, (const void *)(uintptr_t)fn);
+    if (!r)
+        r = check_context(&ctx);
+    if (r)
+        return r;
+    do
+        r = rpc_select(context_route(ctx), &selection);
+    while (!r && !selection.stopped && selection.after);
+    if (r)
+        return r;
+    if (sums)
+        (void)write_output(sums, &selection.sums, sizeof(selection.sums));
+    return selection.stopped;
+}
+
 /* ---- status ------------------------------------------------------------------------------------------------------ */
 
 /* A request to the broker whose reply is one struct. */

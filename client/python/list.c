@@ -49,6 +49,7 @@ static const struct field list_session[] = {
     FIELD(UINT, memclient_session_info, reservations),
     FIELD(UINT, memclient_session_info, fds_in_flight),
     FIELD(UINT64, memclient_session_info, queued_bytes),
+    FIELD(UINT, memclient_session_info, waiting),
     END,
 };
 
@@ -101,6 +102,9 @@ static const struct field list_broker[] = {
     FIELD(CHARS, memclient_broker_info, config),
     FIELD(INT, memclient_broker_info, keeper_pid),
     FIELD(UINT, memclient_broker_info, restarts),
+    FIELD(UINT64, memclient_broker_info, pools),
+    FIELD(UINT64, memclient_broker_info, capacity),
+    FIELD(UINT64, memclient_broker_info, used),
     END,
 };
 

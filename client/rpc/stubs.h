@@ -183,6 +183,19 @@ struct rpc_listing {
 /* The next page. */
 int rpc_list(struct rpc_route route, struct rpc_listing *listing);
 
+struct rpc_selection {
+    struct memclient_select_options options;
+    int (*fn)(const struct memclient_buffer_info *info, void *data);
+    void *data;
+    struct memclient_buffer_sums sums; /* of the first page */
+    uint32_t n;                        /* rows so far */
+    uint64_t after, after_number;      /* where the next page begins; after is 0 at the beginning, and at the end */
+    int stopped;                       /* what fn() returned other than 0: it wants no more */
+};
+
+/* The next page. */
+int rpc_select(struct rpc_route route, struct rpc_selection *selection);
+
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 /* Makes the public type of an event's message; false if it is none that is known. */
 struct ProtobufCMessage;

@@ -124,18 +124,12 @@ static void page_free(struct page *page)
 
 DEFINE_CLEANUP(struct page *, page_free);
 
-int rpc_list(struct rpc_route route, struct rpc_listing *listing)
+/* The reply lies in the page. */
+static int page_ask(struct page *page, struct rpc_route route, enum method method, const ProtobufCMessage *message,
+                    ProtobufCMessage **ret)
 {
-    _cleanup_(page_freep) struct page *page = page_new();
-    enum method method = listings[listing->kind].method;
     struct channel_raw raw = {.bytes = page ? page->bytes : NULL};
-    struct channel_request request = {
-        .method = method,
-        .message = REQUEST(List, list, .cursor = listing->cursor),
-        .raw = &raw,
-    };
-    struct schema_page rows;
-    ProtobufCMessage *reply;
+    struct channel_request request = {.method = method, .message = message, .raw = &raw};
     int r;
 
     if (!page)
@@ -143,8 +137,21 @@ int rpc_list(struct rpc_route route, struct rpc_listing *listing)
     r = call_request(route, &request);
     if (r)
         return r;
-    if (envelope_unpack(schema_method((uint16_t)method)->reply, raw.bytes, raw.n, &page->arena, &reply))
+    if (envelope_unpack(schema_method((uint16_t)method)->reply, raw.bytes, raw.n, &page->arena, ret))
         return fail_with(EPROTO, "the broker's listing makes no sense");
+    return 0;
+}
+
+int rpc_list(struct rpc_route route, struct rpc_listing *listing)
+{
+    _cleanup_(page_freep) struct page *page = page_new();
+    struct schema_page rows;
+    ProtobufCMessage *reply;
+    int r;
+
+    r = page_ask(page, route, listings[listing->kind].method, REQUEST(List, list, .cursor = listing->cursor), &reply);
+    if (r)
+        return r;
     schema_page(reply, &rows);
     listing->cursor = *rows.next;
     for (size_t i = 0; i < *rows.n_rows && !listing->stopped; i++) {
@@ -157,6 +164,74 @@ int rpc_list(struct rpc_route route, struct rpc_listing *listing)
             item.pool.simulated = *rows.simulated;
         listing->stopped = listing->fn(&item, listing->data);
     }
+    return 0;
+}
+
+/* ---- a selection ------------------------------------------------------------------------------------------------- */
+
+/* By what a buffer is ordered. */
+static uint64_t select_number(unsigned order, const struct memclient_buffer_info *info)
+{
+    switch ((enum memclient_buffer_order)order) {
+    case MEMCLIENT_ORDER_BYTES:
+        return info->bytes;
+    case MEMCLIENT_ORDER_HOLDS:
+        return info->holds;
+    case MEMCLIENT_ORDER_OLDEST:
+    case MEMCLIENT_ORDER_NEWEST:
+        return info->created_ms;
+    }
+    return 0;
+}
+
+static void select_read_sums(const Memoryd__V1__BufferSums *m, struct memclient_buffer_sums *sums)
+{
+    *sums = (struct memclient_buffer_sums){.size = sizeof(*sums)};
+    if (!m)
+        return;
+    sums->buffers = m->buffers;
+    sums->bytes = m->bytes;
+    sums->huge_bytes = m->huge_bytes;
+    sums->detached = m->detached;
+    sums->detached_bytes = m->detached_bytes;
+    sums->holds = m->holds;
+}
+
+int rpc_select(struct rpc_route route, struct rpc_selection *selection)
+{
+    _cleanup_(page_freep) struct page *page = page_new();
+    const struct memclient_select_options *options = &selection->options;
+    const uint32_t left = options->most - selection->n;
+    Memoryd__V1__SelectRequest request = MEMORYD__V1__SELECT_REQUEST__INIT;
+    const Memoryd__V1__BuffersReply *m;
+    ProtobufCMessage *reply;
+    int r;
+
+    request.order = (Memoryd__V1__SelectRequest__Order)options->order;
+    request.most = left < MEMORYD_SELECT_MAX ? left : MEMORYD_SELECT_MAX;
+    request.flags = options->flags;
+    request.uid = options->flags & MEMCLIENT_SELECT_UID ? options->uid : 0;
+    request.pid = (uint32_t)options->pid;
+    request.session = options->session;
+    if (options->pool)
+        request.pool = (char *)(uintptr_t)options->pool;
+    request.after = selection->after;
+    request.after_number = selection->after_number;
+    r = page_ask(page, route, METHOD_SELECT_BUFFERS, &request.base, &reply);
+    if (r)
+        return r;
+    m = (const Memoryd__V1__BuffersReply *)reply;
+    if (!selection->n)
+        select_read_sums(m->sums, &selection->sums);
+    for (size_t i = 0; i < m->n_buffers && selection->n < options->most && !selection->stopped; i++) {
+        struct memclient_buffer_info info;
+
+        convert_buffer_info(m->buffers[i], &info);
+        selection->after_number = select_number(options->order, &info);
+        selection->n++;
+        selection->stopped = selection->fn(&info, selection->data);
+    }
+    selection->after = m->n_buffers && selection->n < options->most ? m->next : 0;
     return 0;
 }
 
@@ -192,6 +267,9 @@ static int decode_status(void *result, const ProtobufCMessage *reply, struct fds
         .restarts = m->restarts,
         .quarantined = m->quarantined,
         .config_stale = m->config_stale,
+        .pools = m->pools,
+        .capacity = m->capacity,
+        .used = m->used,
     };
     COPY_TEXT(status->version, m->version);
     COPY_TEXT(status->config, m->config);

@@ -128,30 +128,19 @@ static void on_work(evutil_socket_t fd, short events, void *userdata)
     loop_check(app, work_dispatch(app->work));
 }
 
-/* Declared pools are parts of those of the nodes, as are pools of several nodes and of transparent huge pages. */
-static bool loop_counts_pool(const struct pool *pool)
-{
-    return !pool->declared && pool->n_nodes == 1 && pool->pages != PAGES_THP;
-}
-
 static void loop_count(const struct app *app, uint64_t figures[static KEEPER_FIGURES])
 {
     struct broker_holdings held;
+    struct pools_sums sums;
 
     memset(figures, 0, KEEPER_FIGURES * sizeof(*figures));
     broker_holdings(app->broker, &held);
+    broker_sum_pools(app->broker, &sums);
     figures[FIGURE_BUFFERS] = held.buffers;
     figures[FIGURE_CLIENTS] = held.sessions;
-    for (uint32_t i = 0; i < pools_count(app->pools); i++) {
-        const struct pool *pool = pools_get(app->pools, i);
-        uint64_t capacity = pool_capacity(pool);
-
-        figures[FIGURE_POOLS] += !pool->retired;
-        if (pool->retired || !loop_counts_pool(pool))
-            continue;
-        figures[FIGURE_CAPACITY] += capacity;
-        figures[FIGURE_USED] += capacity - pool_available(pool);
-    }
+    figures[FIGURE_POOLS] = sums.pools;
+    figures[FIGURE_CAPACITY] = sums.capacity;
+    figures[FIGURE_USED] = sums.used;
 }
 
 static void on_heartbeat(evutil_socket_t fd, short events, void *userdata)

@@ -280,6 +280,32 @@ void broker_holdings(const struct broker *broker, struct broker_holdings *ret)
     };
 }
 
+/* Declared pools are parts of those of the nodes, as are pools of several nodes and of transparent huge pages. */
+static bool pool_has_its_own(const struct pool *pool)
+{
+    return !pool->declared && pool->n_nodes == 1 && pool->pages != PAGES_THP;
+}
+
+void broker_sum_pools(const struct broker *broker, struct pools_sums *ret)
+{
+    struct pools *pools = broker->options.pools;
+
+    *ret = (struct pools_sums){.pools = 0};
+    for (uint32_t i = 0; i < pools_count(pools); i++) {
+        const struct pool *pool = pools_get(pools, i);
+
+        if (pool->retired)
+            continue;
+        ret->pools++;
+        if (pool_has_its_own(pool)) {
+            uint64_t capacity = pool_capacity(pool);
+
+            ret->capacity += capacity;
+            ret->used += capacity - pool_available(pool);
+        }
+    }
+}
+
 void broker_announce_shutdown(struct broker *broker)
 {
     broker->leaving = true;

@@ -143,6 +143,9 @@ struct broker_holdings {
     uint64_t sessions;
 };
 void broker_holdings(const struct broker *broker, struct broker_holdings *ret);
+/* For the service manager's status line, and for who asks the broker for its status. */
+struct pools_sums;
+void broker_sum_pools(const struct broker *broker, struct pools_sums *ret);
 
 /* For a private broker's idle exit: sessions, and buffers that outlive them. */
 bool broker_is_idle(const struct broker *broker);

@@ -57,6 +57,7 @@ int op_status(struct op *op, struct status_info *result)
         .arena_base = broker->arena.base,
         .arena_size = broker->arena.size,
     };
+    broker_sum_pools(broker, &result->held);
     return 0;
 }
 

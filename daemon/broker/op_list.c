@@ -14,6 +14,7 @@
 #include "base/align.h"
 #include "base/clock.h"
 #include "broker/lookup.h"
+#include "broker/op_list.h"
 #include "broker/report.h"
 #include "broker/state.h"
 #include "broker/stocking.h"
@@ -143,7 +144,7 @@ static enum walk_step list_pool(struct walk *walk, union list_row *row)
 
 /* ---- buffers and sessions ---------------------------------------------------------------------------------------- */
 
-static bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer)
+bool list_may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer)
 {
     return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
            buffer->record->charged_uid == session->record->uid || session_hold(session, buffer->record->head.id);
@@ -197,7 +198,7 @@ static void fill_name(const struct broker *broker, const struct session *session
     }
 }
 
-static void fill_info(struct broker *broker, const struct session *session, const struct buffer *buffer,
+void list_fill_buffer(struct broker *broker, const struct session *session, const struct buffer *buffer,
                       struct buffer_info *info)
 {
     const struct buffer_record *record = buffer->record;
@@ -253,10 +254,10 @@ int op_info(struct op *op, uint64_t id, struct buffer_info *result)
     buffer = buffers_find(&op->broker->buffers, id);
     if (!buffer)
         return no_such(op->broker, &op->problem, id, "buffer");
-    if (!may_see_buffer(op->broker, session, buffer))
+    if (!list_may_see_buffer(op->broker, session, buffer))
         return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is another user's, and session %llu does not hold it",
                       (unsigned long long)id, (unsigned long long)op->session);
-    fill_info(op->broker, session, buffer, result);
+    list_fill_buffer(op->broker, session, buffer, result);
     return 0;
 }
 
@@ -267,9 +268,9 @@ static enum walk_step list_buffer(struct walk *walk, union list_row *row)
     if (!buffer)
         return WALK_ENDED;
     if (!is_about(walk, buffer->record->head.id) || buffer_is_unowned(buffer) ||
-        !may_see_buffer(walk->broker, walk->session, buffer))
+        !list_may_see_buffer(walk->broker, walk->session, buffer))
         return WALK_SKIPPED;
-    fill_info(walk->broker, walk->session, buffer, &row->buffer);
+    list_fill_buffer(walk->broker, walk->session, buffer, &row->buffer);
     return WALK_ROW;
 }
 
@@ -296,6 +297,7 @@ static enum walk_step list_session(struct walk *walk, union list_row *row)
         .holds = session->n_holds,
         .tokens = (uint32_t)account_used(session->account, ACCOUNT_TOKENS),
         .reservations = (uint32_t)account_used(session->account, ACCOUNT_RESERVATIONS),
+        .waiting = pending_count(&broker->pending, record->head.id),
     };
     memcpy(info->program, record->program, sizeof(info->program));
     if (session->connection)

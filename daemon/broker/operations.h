@@ -371,6 +371,50 @@ struct list_args {
 int op_list(struct op *op, enum list_kind kind, const struct list_args *args, uint64_t *ret_next,
             bool (*item)(void *userdata, const union list_row *row));
 
+/* As SelectRequest.Order. */
+enum select_order { SELECT_BYTES, SELECT_HOLDS, SELECT_OLDEST, SELECT_NEWEST };
+
+/* Which buffers, and in which order. */
+struct select_args {
+    enum select_order order;
+    uint32_t most; /* at most MEMORYD_SELECT_MAX; 0 = only the sums */
+    bool only_uid; /* who pays is `uid` */
+    bool only_detached;
+    uid_t uid;
+    uint32_t pid;     /* of the maker; 0 = any */
+    uint64_t session; /* that holds it; 0 = any */
+    char pool[MEMORYD_POOL_NAME_MAX + 1];
+    uint64_t after; /* the last one of the page before, and its number in the order; 0 = from the first on */
+    uint64_t after_number;
+};
+
+struct select_sums {
+    uint64_t buffers;
+    uint64_t bytes;
+    uint64_t huge_bytes;
+    uint64_t detached;
+    uint64_t detached_bytes;
+    uint64_t holds;
+};
+
+struct select_result {
+    uint32_t n;
+    bool more;
+    uint64_t ids[MEMORYD_SELECT_MAX];
+    struct select_sums sums; /* over all that were asked for */
+};
+
+int op_select_buffers(struct op *op, const struct select_args *args, struct select_result *result);
+/* What there is to know of one of them now. False: it has ended, or is not this session's to see any more. */
+bool op_selected(struct op *op, uint64_t id, struct buffer_info *result);
+
+/* What the pools have together. */
+struct pools_sums {
+    uint64_t pools;
+    uint64_t capacity; /* what several of them share counts once */
+    uint64_t used;
+};
+
 /* The broker's part of StatusReply. rpc/ and app/ know the rest (program version, pid, requests served). */
 struct status_info {
     uint32_t broker_id;
@@ -391,6 +435,7 @@ struct status_info {
     uint64_t quarantined;
     uint64_t arena_base;
     uint64_t arena_size;
+    struct pools_sums held;
 };
 
 int op_status(struct op *op, struct status_info *result);

@@ -108,6 +108,16 @@ static struct op_state *first_of(struct pending *pending, uint64_t session)
     return first;
 }
 
+uint32_t pending_count(struct pending *pending, uint64_t session)
+{
+    struct op_state *state = first_of(pending, session);
+    uint32_t n = 0;
+
+    for (; state && state->session == session; state = pending_next(pending, state))
+        n++;
+    return n;
+}
+
 static void op_state_cancel(struct op_state *state, int status)
 {
     if (state->cancel_status)

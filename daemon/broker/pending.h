@@ -66,6 +66,8 @@ void pending_end(struct op_state *state, int status);
 
 /* Walks all of them: the first after NULL, and NULL after the last. */
 struct op_state *pending_next(struct pending *pending, struct op_state *state);
+/* Those of a session; not many, since a client may have only so many requests without an answer. */
+uint32_t pending_count(struct pending *pending, uint64_t session);
 /* Cancels all operations of a session that has ended. */
 void pending_cancel(struct pending *pending, uint64_t session);
 

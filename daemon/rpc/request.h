@@ -58,8 +58,10 @@ struct listing {
 #undef X
     } reply;
     struct schema_page page; /* of the reply */
+    Memoryd__V1__BufferSums sums;
     size_t used;
     uint32_t most;
+    struct select_result *selected; /* of SELECT_BUFFERS: its rows are made in answering; or NULL */
     ProtobufCMessage *rows[LISTING_ROWS];
 };
 
@@ -82,6 +84,7 @@ struct request {
         struct share_args share;
         struct revoke_args revoke;
         struct name_args name_bind;
+        struct select_result selected;
         char name_unbind[sizeof(((struct lookup_args *)NULL)->name)];
     } args; /* undefined until the serve function sets it */
     /* Named after the reply; zero before the operation. It is last, so that a request has memory for its own result

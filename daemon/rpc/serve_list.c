@@ -8,6 +8,7 @@
  * Strings and arrays of a message lie in the copy of its row.
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "rpc/request.h"
@@ -106,26 +107,67 @@ static bool is_simulated(struct request *request)
     return op_status(&op, &status) == 0 && status.simulated;
 }
 
+/* What was chosen, in its order. */
+static void list_add_selected(struct request *request)
+{
+    struct listing *list = listing_of(request);
+    const struct select_result *selected = list->selected;
+    const struct select_sums *sums = &selected->sums;
+    Memoryd__V1__BufferSums *message = &list->sums;
+    union list_row row;
+    uint64_t last = 0; /* of those that have not ended meanwhile */
+    bool full = false;
+
+    arena_reset(&request->call.rpc->scratch);
+    list->most = LISTING_ROWS;
+    for (uint32_t i = 0; i < selected->n && !full; i++) {
+        if (!op_selected(&request->op, selected->ids[i], &row.buffer))
+            continue;
+        full = !list_add(request, &row);
+        if (!full)
+            last = selected->ids[i];
+    }
+    if (full || selected->more)
+        *list->page.next = last;
+    memoryd__v1__buffer_sums__init(message);
+    message->buffers = sums->buffers;
+    message->bytes = sums->bytes;
+    message->huge_bytes = sums->huge_bytes;
+    message->detached = sums->detached;
+    message->detached_bytes = sums->detached_bytes;
+    message->holds = sums->holds;
+    list->reply.buffers.sums = message;
+}
+
 static void answer_list(struct request *request)
 {
     struct listing *list = listing_of(request);
 
+    if (list->selected)
+        list_add_selected(request);
     *list->page.rows = list->rows;
     if (list->page.simulated)
         *list->page.simulated = is_simulated(request);
     reply_message(&request->call, &list->reply.base);
 }
 
-static int serve_list(struct request *request, enum list_kind kind, const Memoryd__V1__ListRequest *m)
+static struct listing *list_begin(struct request *request, enum list_kind kind)
 {
     struct listing *list = listing_of(request);
+
+    list->kind = kind;
+    protobuf_c_message_init(schema_method(request->call.method)->reply, &list->reply);
+    schema_page(&list->reply.base, &list->page);
+    return list;
+}
+
+static int serve_list(struct request *request, enum list_kind kind, const Memoryd__V1__ListRequest *m)
+{
+    struct listing *list = list_begin(request, kind);
     struct list_args args = {.cursor = m->cursor, .buffer = m->buffer, .userdata = request};
 
     arena_reset(&request->call.rpc->scratch);
-    list->kind = kind;
     list->most = m->most && m->most < LISTING_ROWS ? m->most : LISTING_ROWS;
-    protobuf_c_message_init(schema_method(request->call.method)->reply, &list->reply);
-    schema_page(&list->reply.base, &list->page);
     return op_list(&request->op, kind, &args, list->page.next, list_add);
 }
 
@@ -141,3 +183,23 @@ static int serve_list(struct request *request, enum list_kind kind, const Memory
     }
 MEMORYD_LISTINGS(X)
 #undef X
+
+int serve_select_buffers(struct request *request, const Memoryd__V1__SelectRequest *m)
+{
+    struct listing *list = list_begin(request, LIST_BUFFERS);
+    struct select_args args = {
+        .order = (enum select_order)m->order,
+        .most = m->most,
+        .only_uid = m->flags & MEMORYD__V1__SELECT_REQUEST__FLAG__ONLY_UID,
+        .only_detached = m->flags & MEMORYD__V1__SELECT_REQUEST__FLAG__ONLY_DETACHED,
+        .uid = m->uid,
+        .pid = m->pid,
+        .session = m->session,
+        .after = m->after,
+        .after_number = m->after_number,
+    };
+
+    (void)snprintf(args.pool, sizeof(args.pool), "%s", m->pool);
+    list->selected = &request->args.selected;
+    return op_select_buffers(&request->op, &args, list->selected);
+}

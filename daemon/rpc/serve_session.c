@@ -141,6 +141,9 @@ void answer_StatusReply(struct request *request)
     reply.arena_size = s->arena_size;
     reply.config = (char *)(uintptr_t)rpc->config;
     reply.config_stale = rpc->config_stale;
+    reply.pools = s->held.pools;
+    reply.capacity = s->held.capacity;
+    reply.used = s->held.used;
     reply_message(&request->call, &reply.base);
 }
 

@@ -311,6 +311,23 @@ static int validate_place(const Memoryd__V1__PlaceRequest *m, struct problem *pr
     return check_id(m->buffer, "buffer", problem) ?: check_id(m->reservation, "reservation", problem);
 }
 
+static int validate_select_buffers(const Memoryd__V1__SelectRequest *m, struct problem *problem)
+{
+    const uint32_t flags =
+        MEMORYD__V1__SELECT_REQUEST__FLAG__ONLY_UID | MEMORYD__V1__SELECT_REQUEST__FLAG__ONLY_DETACHED;
+
+    if ((unsigned)m->order > MEMORYD__V1__SELECT_REQUEST__ORDER__NEWEST)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "no order of buffers has the number %d", (int)m->order);
+    if (m->most > MEMORYD_SELECT_MAX)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "%u rows; at most %d are selected at a time", m->most,
+                      MEMORYD_SELECT_MAX);
+    if (m->flags & ~flags)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "flags 0x%x have bits without a meaning", m->flags);
+    if (!(m->flags & MEMORYD__V1__SELECT_REQUEST__FLAG__ONLY_UID) && m->uid)
+        return bad_argument(problem, "uid is given without ONLY_UID");
+    return check_pool_name(m->pool, problem);
+}
+
 /* Requests with one check or none. Descriptors are counted where they are served; any cursor and any number of rows are
  * allowed. */
 #define validate_goodbye(m, problem)           0

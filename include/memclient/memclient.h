@@ -986,6 +986,9 @@ struct memclient_broker_info {
     uint64_t quarantined;    /* damaged records of theirs, which nobody uses */
     uint64_t buffers_ending; /* whose pages are being freed; a broker of 0.1 counts them as detached */
     bool config_stale;       /* the file had mistakes when it was read last, so its former contents are in force */
+    uint64_t pools;          /* from which memory is given out; this and what follows is 0 of an older broker */
+    uint64_t capacity;       /* bytes that they have together; what several of them share counts once */
+    uint64_t used;           /* of `capacity`: not available any more */
 };
 #define MEMCLIENT_BROKER_INFO_INIT MEMCLIENT_SIZED(struct memclient_broker_info)
 
@@ -1052,6 +1055,56 @@ MEMCLIENT_API int memclient_list_pools(struct memclient_context *ctx,
 MEMCLIENT_API int memclient_list_buffers(struct memclient_context *ctx,
                                          int (*fn)(const struct memclient_buffer_info *info, void *data), void *data);
 
+enum memclient_buffer_order {
+    MEMCLIENT_ORDER_BYTES = 0, /* the largest first */
+    MEMCLIENT_ORDER_HOLDS = 1, /* that of the most sessions first */
+    MEMCLIENT_ORDER_OLDEST = 2,
+    MEMCLIENT_ORDER_NEWEST = 3
+};
+
+enum memclient_select_flag {
+    MEMCLIENT_SELECT_UID = 1,     /* only what counts against the limits of `uid` */
+    MEMCLIENT_SELECT_DETACHED = 2 /* only what is MEMCLIENT_BUFFER_STATE_DETACHED */
+};
+
+struct memclient_select_options {
+    size_t size;
+    unsigned order; /* enum memclient_buffer_order; of the same number the smallest id comes first */
+    unsigned flags; /* enum memclient_select_flag */
+    uint32_t most;  /* buffers wanted; 0 = only the sums */
+    uid_t uid;
+    pid_t pid;        /* allocated by this process; 0 = by any */
+    uint64_t session; /* held by this session; 0 = by any, or none */
+    const char *pool; /* in this pool; NULL = in any */
+};
+#define MEMCLIENT_SELECT_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_select_options)
+
+struct memclient_buffer_sums {
+    size_t size;
+    uint64_t buffers;
+    uint64_t bytes;          /* committed and charged */
+    uint64_t huge_bytes;     /* of `bytes`: in huge pages, of either kind */
+    uint64_t detached;       /* of `buffers`: MEMCLIENT_BUFFER_STATE_DETACHED */
+    uint64_t detached_bytes; /* of `bytes`: in those */
+    uint64_t holds;
+};
+#define MEMCLIENT_BUFFER_SUMS_INIT MEMCLIENT_SIZED(struct memclient_buffer_sums)
+
+/*
+ * Lists the first `most` in an order, of the buffers that the options choose (NULL: none, and the sums of all), and
+ * sums over all of those. The broker does the work, so that it costs little to ask every second where a listing of all
+ * has thousands of rows: a call for each 16 rows. As in a listing, these are the buffers that this user's programs may
+ * see. `sums` may be NULL, and fn may be NULL if most is 0. Each buffer is looked at as it is then: what changes its
+ * place in the order meanwhile may be missed or come twice. Threads, fork and returns as of the listings.
+ *     -EINVAL   options has a number or a flag without a meaning, or fn is NULL and rows are wanted
+ *     -ENODEV   there is no such pool
+ *     -ENOSYS   the broker is too old for this call: list all of them
+ */
+MEMCLIENT_API int memclient_select_buffers(struct memclient_context *ctx,
+                                           const struct memclient_select_options *options,
+                                           struct memclient_buffer_sums *sums,
+                                           int (*fn)(const struct memclient_buffer_info *info, void *data), void *data);
+
 struct memclient_session_info {
     size_t size;
     uint64_t id;
@@ -1067,6 +1120,7 @@ struct memclient_session_info {
     uint32_t reservations;
     uint32_t fds_in_flight;
     uint64_t queued_bytes;
+    uint32_t waiting; /* requests being worked on, or waiting for memory; 0 also of an older broker */
 };
 /* The sessions, connected or in their grace time. */
 MEMCLIENT_API int memclient_list_sessions(struct memclient_context *ctx,

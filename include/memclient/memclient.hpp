@@ -898,6 +898,21 @@ class context : public detail::owner<memclient_context, memclient_context_close>
         return result;
     }
 
+    /* Calls visit(const memclient_buffer_info &) for the first buffers in an order, as list() does, and returns the
+     * sums over all that the options choose: memclient_select_buffers(). */
+    template <class Visit>
+    memclient_buffer_sums select_buffers(const memclient_select_options &options, Visit &&visit, on_error on = {}) const
+    {
+        memclient_buffer_sums sums = MEMCLIENT_BUFFER_SUMS_INIT;
+        visitor<memclient_buffer_info, std::remove_reference_t<Visit>> calls{visit, {}};
+        const int result = memclient_select_buffers(get(), &options, &sums, calls.visit_next, &calls);
+
+        if (calls.thrown)
+            std::rethrow_exception(calls.thrown);
+        on(result);
+        return sums;
+    }
+
     /* Calls visit(const Info &) for each item of memclient_list_pools or another listing. If it returns bool, false
      * ends the listing. What it throws ends the listing, too, and comes out of here. */
     template <class Info, class Visit>

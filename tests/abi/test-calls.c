@@ -234,6 +234,8 @@ static void listings(void **state)
     struct memclient_broker_info status = MEMCLIENT_BROKER_INFO_INIT;
     struct memclient_check_result result = MEMCLIENT_CHECK_RESULT_INIT;
     struct memclient_reload_result reloaded = MEMCLIENT_RELOAD_RESULT_INIT;
+    struct memclient_select_options select = MEMCLIENT_SELECT_OPTIONS_INIT;
+    struct memclient_buffer_sums sums = MEMCLIENT_BUFFER_SUMS_INIT;
 
     reaches(memclient_broker_query(NULL, &status));
     reaches(memclient_broker_check(NULL, &result));
@@ -250,6 +252,18 @@ static void listings(void **state)
     reaches(memclient_list_history(NULL, 0, never_history, NULL));
     refuses(memclient_list_history(NULL, 0, NULL, NULL), EINVAL);
     reaches(memclient_list_limits(NULL, never_limits, NULL));
+    reaches(memclient_select_buffers(NULL, NULL, &sums, never_buffers, NULL));
+    reaches(memclient_select_buffers(NULL, &select, NULL, NULL, NULL));
+    select.most = 1;
+    refuses(memclient_select_buffers(NULL, &select, NULL, NULL, NULL), EINVAL);
+    select.order = 4;
+    refuses(memclient_select_buffers(NULL, &select, NULL, never_buffers, NULL), EINVAL);
+    select.order = 0;
+    select.flags = 4;
+    refuses(memclient_select_buffers(NULL, &select, NULL, never_buffers, NULL), EINVAL);
+    select.flags = 0;
+    select.pid = -1;
+    refuses(memclient_select_buffers(NULL, &select, NULL, never_buffers, NULL), EINVAL);
 }
 
 int main(void)

@@ -755,6 +755,17 @@ static void act_list_history(struct actor *a)
     CHECK_DONE(memclient_list_history(a->ctx, 0, see_history, &a->counted));
 }
 
+static void act_select_buffers(struct actor *a)
+{
+    struct memclient_select_options options = MEMCLIENT_SELECT_OPTIONS_INIT;
+    struct memclient_buffer_sums sums = MEMCLIENT_BUFFER_SUMS_INIT;
+
+    options.most = 20;
+    a->counted = 0;
+    CHECK_DONE(memclient_select_buffers(a->ctx, &options, &sums, see_buffers, &a->counted));
+    CHECK(sums.buffers == 1);
+}
+
 static void prepare_history(struct actor *a)
 {
     struct memclient_buffer *none;
@@ -836,5 +847,6 @@ const struct scenario scenarios[] = {
     {METHOD_LIST_TOKENS, NULL, prepare_lists, act_list_tokens, verify_one},
     {METHOD_LIST_HISTORY, NULL, prepare_history, act_list_history, verify_some},
     {METHOD_LIST_LIMITS, NULL, prepare_lists, act_list_limits, verify_some},
+    {METHOD_SELECT_BUFFERS, NULL, prepare_lists, act_select_buffers, verify_one},
 };
 const size_t n_scenarios = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -67,6 +67,7 @@ class SessionInfo(NamedTuple):
     reservations: int
     fds_in_flight: int
     queued_bytes: int
+    waiting: int  #: requests being worked on, or waiting for memory
 
 
 class NameInfo(NamedTuple):
@@ -134,6 +135,9 @@ class BrokerInfo(NamedTuple):
     config: str
     keeper_pid: int
     restarts: int
+    pools: int
+    capacity: int  #: of the pools together
+    used: int  #: of that
 
 
 def _seconds(row: dict[str, Any], *keys: str) -> dict[str, Any]:

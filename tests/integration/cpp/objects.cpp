@@ -30,6 +30,21 @@ std::uint64_t buffers_left(const memclient::context &broker)
     return left;
 }
 
+/* The sums are of all, and a row's visitor may end it. */
+void largest(const memclient::context &broker)
+{
+    memclient_select_options options = MEMCLIENT_SELECT_OPTIONS_INIT;
+    const memclient::buffer small = broker.alloc(1), large = broker.alloc(part);
+    std::uint64_t first = 0;
+
+    options.most = 2;
+    const auto sums = broker.select_buffers(options, [&](const memclient_buffer_info &info) {
+        first = info.id;
+        return false;
+    });
+    check(first == large.id() && sums.buffers >= 2 && sums.bytes > part);
+}
+
 void put(char *at, std::string_view text)
 {
     at[text.copy(at, text.size())] = '\0';
@@ -340,6 +355,7 @@ void errors()
 int main()
 {
     tour();
+    largest(memclient::context());
     owners();
     session();
     publish();

@@ -150,6 +150,7 @@ static void test_limits(void **state)
     need_row("| descriptors | %d | of a packet |", MEMORYD_FDS_MAX);
     need_row("| batch | 1 to %d | items of a request |", MEMORYD_BATCH_MAX);
     need_row("| rows | %d | of a listing's reply |", MEMORYD_ROWS_MAX);
+    need_row("| selected | %d | rows of SELECT_BUFFERS' reply |", MEMORYD_SELECT_MAX);
     need_row("| nesting | %d | messages inside a message |", MEMORYD_NESTING_MAX);
     need_row("| unknown fields | %d | of a message |", MEMORYD_UNKNOWN_FIELDS_MAX);
     need_row("| decoded | %d in %d pieces | bytes of memory for one message |", MEMORYD_ARENA_BYTES,
@@ -165,7 +166,7 @@ static void test_limits(void **state)
     need_row("| unacknowledged | %d | recorded requests of a session, under way or with their replies kept |",
              MEMORYD_UNACKNOWLEDGED_MAX);
     assert_int_equal(missing, 0);
-    assert_int_equal(rows_below("| limit | value |"), 17);
+    assert_int_equal(rows_below("| limit | value |"), 18);
 }
 
 /* ---- memoryd.proto --------------------------------------------------------------------------------------------------

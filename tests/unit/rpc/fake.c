@@ -395,6 +395,23 @@ int op_list(struct op *op, enum list_kind kind, const struct list_args *args, ui
     return operation(op, names[kind]);
 }
 
+int op_select_buffers(struct op *op, const struct select_args *args, struct select_result *result)
+{
+    fake.select = *args;
+    *result = (struct select_result){.n = 0};
+    for (uint64_t id = args->after + 1; id <= fake.n_records && result->n < args->most; id++)
+        result->ids[result->n++] = id;
+    result->more = args->after + result->n < fake.n_records;
+    result->sums = (struct select_sums){.buffers = fake.n_records, .bytes = 2, .holds = 3};
+    return operation(op, "select_buffers");
+}
+
+bool op_selected(struct op *op, uint64_t id, struct buffer_info *result)
+{
+    widest(result, id);
+    return id != fake.ended;
+}
+
 int op_status(struct op *op, struct status_info *result)
 {
     *result = (struct status_info){.broker_id = 77, .simulated = true};

@@ -28,6 +28,7 @@ struct fake {
     int open_status;      /* what becomes of the item that is `open_fails_at`; NO_DESCRIPTORS: of all of them */
     unsigned open_fails_at;
     uint64_t n_records; /* of each kind, for listings */
+    uint64_t ended;     /* the one of these that is gone when a selection is answered */
 
     const char *operation; /* the last one */
     unsigned calls;
@@ -48,6 +49,7 @@ struct fake {
     struct export_args export;
     struct open_args open;
     struct lookup_args lookup;
+    struct select_args select;
     struct share_args share;
     struct revoke_args revoke;
     struct name_args name;

@@ -530,6 +530,83 @@ static void a_listing_gives_no_more_than_wanted(void **state)
     assert_int_equal(reply->next, 3);
 }
 
+static const Memoryd__V1__BuffersReply *selection(Memoryd__V1__SelectRequest *m)
+{
+    call(METHOD_SELECT_BUFFERS, &m->base);
+    assert_int_equal(heard.header.status, 0);
+    assert_true(heard.size <= MEMORYD_PAYLOAD_MAX);
+    return (const Memoryd__V1__BuffersReply *)reply_as(&memoryd__v1__buffers_reply__descriptor);
+}
+
+static void a_selection_pages_and_leaves_out_what_has_ended(void **state)
+{
+    Memoryd__V1__SelectRequest m = MEMORYD__V1__SELECT_REQUEST__INIT;
+    const Memoryd__V1__BuffersReply *reply;
+    uint64_t rows = 0;
+
+    hello();
+    fake.n_records = 50;
+    fake.ended = 16;
+    m.most = 16;
+    m.order = MEMORYD__V1__SELECT_REQUEST__ORDER__OLDEST;
+    m.flags = MEMORYD__V1__SELECT_REQUEST__FLAG__ONLY_UID;
+    m.uid = 0;
+    m.pool = (char *)(uintptr_t) "node0";
+    do {
+        reply = selection(&m);
+        rows += reply->n_buffers;
+        assert_true(rows <= 50);
+        assert_int_equal(reply->sums->buffers, 50);
+        assert_int_equal(reply->sums->holds, 3);
+        if (reply->next)
+            assert_int_equal(reply->next, reply->buffers[reply->n_buffers - 1]->id);
+        m.after = reply->next == 15 ? 16 : reply->next;
+    } while (m.after);
+    assert_int_equal(rows, 49);
+    assert_int_equal(fake.select.order, SELECT_OLDEST);
+    assert_true(fake.select.only_uid);
+    assert_string_equal(fake.select.pool, "node0");
+
+    /* answered later, too */
+    fake.pend = true;
+    m.after = 0;
+    call(METHOD_SELECT_BUFFERS, &m.base);
+    fake_end(0);
+    reply = (const Memoryd__V1__BuffersReply *)reply_as(&memoryd__v1__buffers_reply__descriptor);
+    assert_int_equal(reply->n_buffers, 15);
+}
+
+static void a_selection_that_makes_no_sense_is_refused(void **state)
+{
+    static const struct {
+        uint32_t order, most, flags, uid;
+    } bad[] = {{4, 1, 0, 0}, {UINT32_MAX, 1, 0, 0}, {0, 17, 0, 0}, {0, UINT32_MAX, 0, 0}, {0, 1, 4, 0}, {0, 1, 0, 7}};
+    char pool[MEMORYD_POOL_NAME_MAX + 2];
+    Memoryd__V1__SelectRequest m = MEMORYD__V1__SELECT_REQUEST__INIT;
+    unsigned before;
+
+    hello();
+    before = fake.calls;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        m.order = (Memoryd__V1__SelectRequest__Order)bad[i].order;
+        m.most = bad[i].most;
+        m.flags = bad[i].flags;
+        m.uid = bad[i].uid;
+        call(METHOD_SELECT_BUFFERS, &m.base);
+        assert_int_equal(heard.header.status, STATUS_INVALID_ARGUMENT);
+    }
+    memoryd__v1__select_request__init(&m);
+    memset(pool, 'p', sizeof(pool) - 1);
+    pool[sizeof(pool) - 1] = '\0';
+    m.pool = pool;
+    call(METHOD_SELECT_BUFFERS, &m.base);
+    assert_int_equal(heard.header.status, STATUS_NO_SUCH_POOL);
+    m.pool = (char *)(uintptr_t) "a\033b";
+    call(METHOD_SELECT_BUFFERS, &m.base);
+    assert_int_equal(heard.header.status, STATUS_NO_SUCH_POOL);
+    assert_int_equal(fake.calls, before);
+}
+
 static void pending_verbs_are_answered_later(void **state)
 {
     Memoryd__V1__PublishRequest m = MEMORYD__V1__PUBLISH_REQUEST__INIT;
@@ -713,6 +790,8 @@ int main(void)
         TEST(memory_that_is_not_adopted_ends_elsewhere),
         TEST(every_listing_fits_and_goes_on_where_it_stopped),
         TEST(a_listing_gives_no_more_than_wanted),
+        TEST(a_selection_pages_and_leaves_out_what_has_ended),
+        TEST(a_selection_that_makes_no_sense_is_refused),
         TEST(pending_verbs_are_answered_later),
         TEST(I7_a_pending_verb_of_a_vanished_client_leaks_nothing),
         TEST(unrecorded_requests_are_cancelled_with_their_connection),

@@ -21,6 +21,7 @@
 #include "broker/state.h"
 #include "broker/stocking.h"
 #include "broker/survey.h"
+#include "history/counters.h"
 #include "log/log.h"
 
 static void broker_announce_deadline(void *userdata, uint64_t at)
@@ -162,6 +163,8 @@ int broker_enumerate(const struct broker *broker, keeper_take_fn *give, void *to
     if (!r)
         r = give(to, KEEPER_HISTORY, 0, history_fd(broker->history));
     if (!r)
+        r = give(to, KEEPER_COUNTERS, 0, broker->counters->fd);
+    if (!r)
         r = deaths_enumerate(broker, give, to);
     while (!r && (buffer = table_next(&broker->buffers.table, &cursor, &budget)))
         if (buffer->fd >= 0)
@@ -241,6 +244,7 @@ void broker_leave(struct broker *broker)
     for (struct op_state *state = NULL; (state = pending_next(&broker->pending, state));)
         dedup_rests(state);
     broker_commit(broker);
+    counters_leave(broker->counters);
 }
 
 bool broker_next_release_log(struct broker *broker, uint64_t *cursor, struct broker_release_log *ret)

@@ -19,6 +19,7 @@
 #include "proto/release_log.h"
 
 struct broker;
+struct counters_file;
 struct keeper_link;
 struct peer;
 struct problem;
@@ -146,6 +147,21 @@ void broker_holdings(const struct broker *broker, struct broker_holdings *ret);
 /* For the service manager's status line, and for who asks the broker for its status. */
 struct pools_sums;
 void broker_sum_pools(const struct broker *broker, struct pools_sums *ret);
+
+/* What is shown of the broker as a whole: numbers of this moment, and where those are that change. */
+struct broker_figures {
+    const struct topology *topology;
+    struct pools *pools;
+    const struct accounts *accounts;
+    const struct counters_file *counters;
+    struct broker_holdings holdings;
+    uint64_t tokens;
+    uint64_t reservations;
+    uint64_t quarantined;
+    uint64_t fds;
+    uint64_t fds_limit;
+};
+void broker_figures(const struct broker *broker, struct broker_figures *ret);
 
 /* For a private broker's idle exit: sessions, and buffers that outlive them. */
 bool broker_is_idle(const struct broker *broker);

@@ -14,6 +14,7 @@
 #include "broker/recover.h"
 #include "broker/report.h"
 #include "broker/state.h"
+#include "history/counters.h"
 #include "sys/peer.h"
 
 #define DEATHS_MAX      256
@@ -58,7 +59,7 @@ void deaths_deinit(struct broker *broker)
     broker->deaths.epoll = fd_close(broker->deaths.epoll);
 }
 
-/* The result of peer_end() goes into the record, if that is still there and has none. */
+/* The result of peer_end() is counted, and goes into the record, if that is still there and has none. */
 static void death_enter(struct broker *broker, uint64_t session, uint32_t index, enum peer_end end, int status)
 {
     static const enum history_end ends[] = {
@@ -69,6 +70,7 @@ static void death_enter(struct broker *broker, uint64_t session, uint32_t index,
 
     const struct history_record *record = history_ended(broker->history, index, session);
 
+    counters_end(broker->counters, ends[end]);
     if (record && record->end == HISTORY_END_DIED)
         history_set_end(broker->history, index, ends[end], (uint32_t)status);
 }

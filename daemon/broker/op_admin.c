@@ -12,6 +12,7 @@
 #include "broker/lookup.h"
 #include "broker/recover.h"
 #include "broker/state.h"
+#include "history/counters.h"
 #include "keeper/link.h"
 #include "log/log.h"
 
@@ -59,6 +60,25 @@ int op_status(struct op *op, struct status_info *result)
     };
     broker_sum_pools(broker, &result->held);
     return 0;
+}
+
+void broker_figures(const struct broker *broker, struct broker_figures *ret)
+{
+    struct rlimit limit = {.rlim_cur = 0};
+
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    *ret = (struct broker_figures){
+        .topology = broker->options.topology,
+        .pools = broker->options.pools,
+        .accounts = &broker->accounts,
+        .counters = broker->counters->file,
+        .tokens = table_count(&broker->tokens.table),
+        .reservations = table_count(&broker->reservations.table),
+        .quarantined = quarantined_records(broker),
+        .fds = count_fds(broker),
+        .fds_limit = limit.rlim_cur,
+    };
+    broker_holdings(broker, &ret->holdings);
 }
 
 int op_reload(struct op *op, struct reload_result *result)

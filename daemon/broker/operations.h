@@ -77,6 +77,10 @@ struct op_refusal {
 
 /* Enters it into the history. */
 void op_refused(struct broker *broker, const struct op_refusal *refusal);
+/* Counts one, be it worth an entry or not. */
+void op_refusal_counted(struct broker *broker, uint32_t status);
+/* Counts a reply of this method, so long after its request was received. */
+void op_replied(struct broker *broker, uint16_t method, uint64_t ns);
 /* Likewise, that a request was done that others will want to know of; `buffer` is what it was about, or 0. */
 void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t buffer);
 

@@ -11,6 +11,7 @@
 #include "broker/lookup.h"
 #include "broker/recover.h"
 #include "broker/state.h"
+#include "history/counters.h"
 #include "log/log.h"
 #include "mem/pool.h"
 #include "proto/methods.h"
@@ -30,7 +31,7 @@ static void report_start(struct broker *broker)
     (void)history_add(broker->history, &entry);
 }
 
-int report_init(struct broker *broker)
+static int report_init_history(struct broker *broker)
 {
     int *fd = handed_fd(broker, KEEPER_HISTORY, 0);
     int r = fd ? history_adopt(&broker->history, *fd) : HISTORY_E_FORMAT;
@@ -47,9 +48,34 @@ int report_init(struct broker *broker)
     return r ? r : keeper_hold(broker->options.keeper, KEEPER_HISTORY, 0, history_fd(broker->history));
 }
 
+static int report_init_counters(struct broker *broker)
+{
+    int *fd = handed_fd(broker, KEEPER_COUNTERS, 0);
+    int r = fd ? counters_adopt(&broker->counters, *fd) : HISTORY_E_FORMAT;
+
+    if (!r) {
+        *fd = -1;
+        counters_start(broker->counters);
+    }
+    if (r <= 0)
+        return r;
+    if (fd)
+        log_notice("the counters of before this start are in another form; they begin at 0");
+    r = counters_new(&broker->counters);
+    return r ? r : keeper_hold(broker->options.keeper, KEEPER_COUNTERS, 0, broker->counters->fd);
+}
+
+int report_init(struct broker *broker)
+{
+    int r = report_init_history(broker);
+
+    return r ? r : report_init_counters(broker);
+}
+
 void report_deinit(struct broker *broker)
 {
     broker->history = history_free(broker->history);
+    broker->counters = counters_free(broker->counters);
 }
 
 /* ---- who has how much -------------------------------------------------------------------------------------------- */
@@ -132,6 +158,16 @@ void op_refused(struct broker *broker, const struct op_refusal *refusal)
     (void)history_add(broker->history, &entry);
 }
 
+void op_refusal_counted(struct broker *broker, uint32_t status)
+{
+    counters_refusal(broker->counters, status);
+}
+
+void op_replied(struct broker *broker, uint16_t method, uint64_t ns)
+{
+    counters_reply(broker->counters, method, ns);
+}
+
 void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t buffer)
 {
     const struct session *who = sessions_find(&broker->sessions, session);
@@ -150,6 +186,7 @@ void report_wait(struct broker *broker, const struct session *session, const str
     report_who(session, &entry);
     report_shortage(broker, shortage, &entry);
     (void)history_add(broker->history, &entry);
+    counters_wait(broker->counters, shortage->waited_ms);
 }
 
 uint32_t report_session_ended(struct broker *broker, const struct session *session, enum history_end end)
@@ -164,5 +201,8 @@ uint32_t report_session_ended(struct broker *broker, const struct session *sessi
     };
 
     report_who(session, &entry);
+    /* one that died is counted when it is known how */
+    if (end != HISTORY_END_DIED)
+        counters_end(broker->counters, end);
     return history_add(broker->history, &entry);
 }

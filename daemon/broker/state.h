@@ -12,7 +12,7 @@
  *     recover.c, handed.c, survey.c   what another broker left
  *     check.c    I5, proven
  *     events.c   who is told what
- *     report.c   what is remembered of refusals, waits and ends; deaths.c finds out how processes ended
+ *     report.c   what is remembered and counted of refusals, waits and ends; deaths.c finds out how processes ended
  *     broker.c   makes it of these, and is driven by the loop
  *     pending.c, jobs.c, timers.c   what is going on
  */
@@ -55,6 +55,7 @@ enum {
 };
 
 struct check;
+struct counters;
 struct history;
 struct news;
 struct stocking;
@@ -75,6 +76,7 @@ struct broker {
     struct caches caches;
 
     struct history *history; /* report.h */
+    struct counters *counters;
     struct deaths deaths;
 
     struct ledger *ledger;

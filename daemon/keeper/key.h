@@ -22,6 +22,8 @@ enum keeper_kind {
     KEEPER_RELEASE_LOG = 10, /* by the session's id */
     KEEPER_CONFIG = 11,      /* the text of the last good configuration, see app/configuration.c */
     KEEPER_HISTORY = 12,
+    KEEPER_COUNTERS = 13,
+    KEEPER_METRICS = 14, /* listening sockets: 0, the service manager's; 1, the one of the configuration */
 };
 
 struct keeper_key {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "broker/broker.h"
 #include "proto/envelope.h"
 #include "rpc/request.h"
@@ -147,6 +148,7 @@ static int dispatch_request(struct rpc_client *client, struct call *call, const 
     struct request *request;
     int r;
 
+    call->began = method ? clock_now_ns() : 0;
     if (!method) {
         problem_set(&problem, "this broker has no method %u; it may be older than the client", call->method);
         return reply_problem(call, STATUS_NO_SUCH_METHOD, &problem);

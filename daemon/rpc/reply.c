@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "broker/broker.h"
 #include "log/log.h"
@@ -63,6 +64,8 @@ static void reply_status(const struct call *call, uint32_t status, const Protobu
     rpc->requests += !call->recorded;
     if (call->kept)
         reply_store(rpc->broker, call->session, call->sequence, &stored, rpc->out);
+    if (call->client && call->began)
+        op_replied(rpc->broker, call->method, clock_now_ns() - call->began);
     send_reply(call, status, size, list, opened);
 }
 
@@ -108,7 +111,10 @@ static void note_refusal(const struct call *call, unsigned status, const char *i
         .pid = call->client ? call->client->who.pid : 0,
     };
 
-    if (!call->client || status == STATUS_PROTOCOL)
+    if (!call->client)
+        return;
+    op_refusal_counted(call->rpc->broker, status);
+    if (status == STATUS_PROTOCOL)
         return;
     log_client(is_answer(status) ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, call->client->who, "%s is refused%s: %s: %s",
                method ? method->name : "an unknown method", items, status_name(status), sentence);

@@ -33,6 +33,7 @@ struct call {
     uint64_t session;
     uint64_t sequence;
     uint64_t acknowledged;
+    uint64_t began; /* when it was received */
     uint16_t method;
     bool kept;         /* the reply is kept for a repeat */
     bool recorded;     /* … and that was done before it is sent */

@@ -128,6 +128,23 @@ void op_refused(struct broker *broker, const struct op_refusal *refusal)
     fake.refused++;
 }
 
+void op_refusal_counted(struct broker *broker, uint32_t status)
+{
+    (void)broker;
+    if (!status)
+        abort();
+    fake.counted++;
+}
+
+void op_replied(struct broker *broker, uint16_t method, uint64_t ns)
+{
+    (void)broker;
+    (void)ns;
+    if (!method)
+        abort();
+    fake.replied++;
+}
+
 void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t buffer)
 {
     fake.noted = method;

@@ -34,6 +34,8 @@ struct fake {
     unsigned calls;
     unsigned cancelled;
     unsigned refused; /* op_refused() */
+    unsigned counted; /* op_refusal_counted() */
+    unsigned replied; /* op_replied() */
     uint16_t noted;   /* op_noted(), the last one */
     uint64_t noted_buffer;
     unsigned lost;            /* broker_connection_lost() */

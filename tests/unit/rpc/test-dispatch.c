@@ -352,6 +352,8 @@ static void a_refusal_has_its_sentence(void **state)
     call(METHOD_INFO, &m.base);
     assert_string_equal(sentence(), "buffer 5 ended\\x0a at ");
     assert_int_equal(rpc.refused, 2);
+    assert_int_equal(fake.counted, 2);
+    assert_int_equal(fake.replied, 3);
 }
 
 static void a_fatal_error_goes_up(void **state)

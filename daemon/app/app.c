@@ -151,6 +151,8 @@ static int app_build(struct app *app)
         status = build_broker(app);
     if (!status)
         status = build_listener(app);
+    if (!status)
+        metrics_serve(app);
     return status;
 }
 
@@ -237,6 +239,7 @@ int app_serve(const struct app_options *options)
         return status;
     path = place_of(app.inherited.listener);
     app.private = place_is_private(options, path);
+    metrics_listen(&app);
     app_enter_sandbox(&app);
     status = app_build(&app);
     if (status)

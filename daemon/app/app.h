@@ -28,6 +28,7 @@
 #include "net/listener.h"
 #include "net/net.h"
 #include "net/socket_path.h"
+#include "observe/observe.h"
 #include "rpc/rpc.h"
 #include "sys/numa.h"
 #include "work/work.h"
@@ -58,6 +59,7 @@ struct inherited {
     int lock;                 /* or -1 */
     int program;              /* or -1 */
     int config;               /* the last good configuration, or -1 */
+    int metrics[2];           /* where they are served: KEEPER_METRICS; or -1 */
     int fd_stash[2];          /* the service manager's, or -1 */
     struct inherited_fd *fds; /* the rest: what the broker before this one held; see broker_new() */
     size_t n_fds;
@@ -100,6 +102,7 @@ struct app {
     unsigned n_exits;                /* of these, those that have exited, and whose end waits for its turn */
 
     struct broker_host host;
+    struct observe_host observe_host;
     struct event tick_event;
     struct event watch_event;
     struct event deaths_event;
@@ -134,6 +137,8 @@ int configuration_check(void *app, struct problem *problem);
 /* The first mistake in the file, in `sentence`, or that the installed program finds some. */
 #define CONFIGURATION_SENTENCE_MAX 160
 const char *configuration_mistake(struct app *app, char sentence[CONFIGURATION_SENTENCE_MAX]);
+/* Where the file has metrics served, as config_address() takes it, or ""; NULL: it has mistakes. To be freed. */
+char *configuration_metrics(const struct app *app);
 /* Reads the file again. With mistakes in it nothing changes. */
 void configuration_reload(void *app, struct reload_result *result);
 
@@ -143,6 +148,14 @@ int inherited_receive(struct app *app);
 /* Without a keeper: leaves everything for the next one, or becomes it where no service manager would start one. Returns
  * the exit status, unless this process has become the keeper. */
 int inherited_leave(struct app *app);
+
+/* metrics.c */
+/* Listens where the configuration says. Before the sandbox, which has no network. */
+void metrics_listen(struct app *app);
+/* Serves on the sockets that there are. */
+void metrics_serve(struct app *app);
+/* The socket of a path of ours goes with the last keeper. */
+void metrics_unlink(int listener);
 
 /* loop.c: sources and signals */
 int loop_init(struct app *app);

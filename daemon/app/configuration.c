@@ -253,6 +253,20 @@ void configuration_show(struct app *app)
     app->rpc.config_stale = app->config_stale;
 }
 
+static void ignore_mistake(void *userdata, const char *sentence) {}
+
+char *configuration_metrics(const struct app *app)
+{
+    struct config *config = NULL;
+    char *listen;
+
+    if (load_file(app, &config, ignore_mistake, NULL))
+        return NULL;
+    listen = strdup(config->metrics);
+    config_free(config);
+    return listen;
+}
+
 /* ---- reload ------------------------------------------------------------------------------------------------------ */
 
 static void add_line(struct reload_result *result, enum reload_what what, const char *text)
@@ -395,8 +409,6 @@ void configuration_reload(void *userdata, struct reload_result *result)
 }
 
 /* ---- upgrade ----------------------------------------------------------------------------------------------------- */
-
-static void ignore_mistake(void *userdata, const char *sentence) {}
 
 int configuration_check(void *userdata, struct problem *problem)
 {

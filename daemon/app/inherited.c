@@ -32,6 +32,8 @@ static int *inherited_slot(struct inherited *inherited, enum keeper_kind kind, u
         return &inherited->config;
     case KEEPER_FD_STASH:
         return id < 2 ? &inherited->fd_stash[id] : NULL;
+    case KEEPER_METRICS:
+        return id < 2 ? &inherited->metrics[id] : NULL;
     default:
         return NULL;
     }
@@ -77,7 +79,8 @@ int inherited_receive(struct app *app)
     struct inherited *inherited = &app->inherited;
     int r;
 
-    *inherited = (struct inherited){.listener = -1, .lock = -1, .program = -1, .config = -1, .fd_stash = {-1, -1}};
+    *inherited = (struct inherited){
+        .listener = -1, .lock = -1, .program = -1, .config = -1, .metrics = {-1, -1}, .fd_stash = {-1, -1}};
     r = keeper_link_receive(app->keeper, inherited_count, inherited_take, inherited);
     if (!r && inherited->listener < 0) {
         log_error("the keeper has no listening socket");
@@ -100,6 +103,9 @@ static int inherited_enumerate(void *userdata, keeper_take_fn *give, void *to)
         r = give(to, KEEPER_PROGRAM, 0, inherited->program);
     if (!r && inherited->config >= 0)
         r = give(to, KEEPER_CONFIG, 0, inherited->config);
+    for (uint64_t i = 0; !r && i < 2; i++)
+        if (inherited->metrics[i] >= 0)
+            r = give(to, KEEPER_METRICS, i, inherited->metrics[i]);
     if (!r && app->broker)
         r = broker_enumerate(app->broker, give, to);
     /* what the broker did not take */

@@ -209,6 +209,8 @@ int app_keep(const struct app_options *options)
     /* the next keeper needs the files of socket and lock */
     if (keep.keeper.kept)
         socket_path_forget(&keep.socket_path);
+    else
+        metrics_unlink(store_get(&keep.keeper.store, KEEPER_KEY(KEEPER_METRICS, 1)));
     keep.ready = fd_close(keep.ready);
     keeper_deinit(&keep.keeper);
     socket_path_deinit(&keep.socket_path);

@@ -104,7 +104,8 @@ char *place_of(int listener)
     struct sockaddr_un address = {0};
     socklen_t size = sizeof(address);
 
-    if (getsockname(listener, (struct sockaddr *)&address, &size) < 0 || !address.sun_path[0])
+    if (getsockname(listener, (struct sockaddr *)&address, &size) < 0 || address.sun_family != AF_UNIX ||
+        !address.sun_path[0])
         return NULL;
     return strndup(address.sun_path, sizeof(address.sun_path));
 }
@@ -125,8 +126,18 @@ static int place_take_socket(struct store *store, int fd)
     return EXIT_OK;
 }
 
+static void place_take_metrics(struct store *store, int fd)
+{
+    if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0 || fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0) {
+        log_error("the socket for metrics that the service manager passed is not one of ListenStream=");
+        (void)fd_close(fd);
+        return;
+    }
+    (void)store_take_in(store, KEEPER_METRICS, 0, fd);
+}
+
 /* Stores those with names of ours; the others are sockets, which are counted, the last in *ret_socket. */
-static unsigned sort_passed(struct store *store, char *const *names, int n, int *ret_socket)
+static unsigned sort_passed(struct store *store, char *const *names, int n, int *ret_socket, int *ret_metrics)
 {
     unsigned n_fd_stash_ends = 0;
     unsigned n_sockets = 0;
@@ -140,6 +151,9 @@ static unsigned sort_passed(struct store *store, char *const *names, int n, int 
             (void)store_take_in(store, KEEPER_LEDGER, 0, fd);
         } else if (!strcmp(names[i], SERVICE_NAME_LISTENER)) {
             (void)store_take_in(store, KEEPER_LISTENER, 0, fd);
+        } else if (!strcmp(names[i], SERVICE_NAME_METRICS)) {
+            (void)fd_close(*ret_metrics);
+            *ret_metrics = fd;
         } else {
             *ret_socket = fd;
             n_sockets++;
@@ -153,12 +167,12 @@ int place_activated(struct store *store, bool want_socket, bool *ret_activated)
     char **names = NULL;
     int n = sd_listen_fds_with_names(1, &names);
     unsigned n_sockets;
-    int socket = -1;
+    int socket = -1, metrics = -1;
     int r = 0;
 
     if (n <= 0)
         return EXIT_OK;
-    n_sockets = sort_passed(store, names, n, &socket);
+    n_sockets = sort_passed(store, names, n, &socket, &metrics);
     for (int i = 0; i < n; i++)
         free(names[i]);
     free(names);
@@ -173,6 +187,10 @@ int place_activated(struct store *store, bool want_socket, bool *ret_activated)
         log_error("cannot take what the service manager kept: %s", strerror(-r));
         return EXIT_FAILED;
     }
+    /* what was passed before is not passed any more where the socket's unit was stopped */
+    (void)fd_close(store_remove(store, KEEPER_KEY(KEEPER_METRICS, 0)));
+    if (metrics >= 0)
+        place_take_metrics(store, metrics);
     if (!want_socket || !n_sockets) {
         (void)fd_close(socket);
         return EXIT_OK;

@@ -206,7 +206,7 @@ static void begin_section(struct reader *reader, const char *name)
     else
         mistake_at(reader, reader->line,
                    "[%s]: no such section; did you mean [%s]? There are topology, pools, pool NAME, arena, limits, "
-                   "user NAME, group NAME, session and broker",
+                   "user NAME, group NAME, session, broker and metrics",
                    name, nearest_section(name));
 }
 

@@ -97,6 +97,8 @@ struct config_user {
     uint64_t limits[CONFIG_LIMIT_N]; /* CONFIG_UNSET = those of [limits] */
 };
 
+#define CONFIG_LISTEN_MAX 128
+
 enum config_half { CONFIG_HALF_AUTO, CONFIG_HALF_LOWER, CONFIG_HALF_UPPER };
 
 struct config {
@@ -133,6 +135,8 @@ struct config {
     uint64_t worker_threads; /* 0 = by the number of processors */
     uint64_t idle_exit_ms;   /* of a private broker */
     bool spin;               /* spin for a moment before sleeping, where it pays */
+
+    char metrics[CONFIG_LISTEN_MAX]; /* where they are served, for config_address() in listen.h; "" = nowhere */
 };
 
 typedef void config_complain(void *userdata, const char *sentence);

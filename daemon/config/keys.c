@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/listen.h"
 #include "config/value.h"
 
 #define MAX_BYTES   (UINT64_C(1) << 56)
@@ -95,6 +96,8 @@ const struct key config_keys[] = {
     {"broker", "worker_threads", KIND_NUMBER, offsetof(struct config, worker_threads), 0, 64},
     {"broker", "idle_exit", KIND_TIME, offsetof(struct config, idle_exit_ms), 0, MAX_TIME_MS, LIVE},
     {"broker", "spin", KIND_SPIN, offsetof(struct config, spin), 0, 0, LIVE},
+
+    {"metrics", "listen", KIND_LISTEN, offsetof(struct config, metrics), 0, 0},
 };
 const size_t config_n_keys = sizeof(config_keys) / sizeof(*config_keys);
 
@@ -184,6 +187,8 @@ static const struct form {
                       "one number from 1 to 1000000 for each node, like 3,1"},
     [KIND_ALLOW] = {sizeof(((struct config_pool *)0)->allow),
                     "a list of user:NAME, group:NAME, cgroup:/PATH, unit:NAME.service or unit:NAME.scope"},
+    [KIND_LISTEN] = {sizeof(((struct config *)0)->metrics),
+                     "off, 127.0.0.1:PORT, [::1]:PORT or the absolute path of a socket"},
     [KIND_HALF] = {sizeof(enum config_half), .words = half_words, .first = CONFIG_HALF_AUTO},
     [KIND_PLACEMENT] = {sizeof(enum config_placement), .words = placement_words, .first = CONFIG_PLACEMENT_BIND},
     [KIND_PAGES] = {sizeof(enum config_pages), .words = pages_words, .first = CONFIG_PAGES_BASE},
@@ -279,6 +284,21 @@ static bool store_allow(char *member, size_t size, const char *value)
     return true;
 }
 
+static bool store_listen(char *member, size_t size, const char *value)
+{
+    union config_address address;
+    size_t address_size;
+    bool off = !strcmp(value, "off");
+
+    if (!off && (strlen(value) >= size || !config_address(value, &address, &address_size)))
+        return false;
+    /* all of it, since it is compared as bytes */
+    memset(member, 0, size);
+    if (!off)
+        memcpy(member, value, strlen(value));
+    return true;
+}
+
 /* A number, a percentage or none; `config` is for the one key with two members. */
 static bool store_number(const struct key *key, struct config *config, char *member, const char *value)
 {
@@ -314,6 +334,8 @@ bool key_store(const struct key *key, struct config *config, void *named, const 
         return store_word(form, member, value);
     if (key->kind == KIND_ALLOW)
         return store_allow(member, form->size, value);
+    if (key->kind == KIND_LISTEN)
+        return store_listen(member, form->size, value);
     return form->read ? store_number(key, config, member, value) : store_list(key, member, value);
 }
 

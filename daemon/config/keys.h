@@ -35,7 +35,8 @@ enum kind {
     KIND_CHARGE,
     KIND_SPIN,
     KIND_SERVE,
-    KIND_DEFAULT_PAGES
+    KIND_DEFAULT_PAGES,
+    KIND_LISTEN /* config_address(), or "off" */
 };
 
 struct key {

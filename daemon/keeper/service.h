@@ -16,6 +16,7 @@
 
 #define SERVICE_NAME_LEDGER   "memoryd-ledger"
 #define SERVICE_NAME_LISTENER "memoryd-listener"
+#define SERVICE_NAME_METRICS  "metrics"         /* FileDescriptorName= of its socket unit; never stored by itself */
 #define SERVICE_NAME_FD_STASH "memoryd-carrier" /* as earlier versions stored it; both ends, in any order */
 
 /* Does it keep descriptors? systemd before 254 does not say; it is assumed then. */

@@ -25,7 +25,8 @@ units() { # FOLDER FILES...
 # What this systemd does not know yet, and skips with a warning.
 newer=()
 [ "$(systemctl --version | sed -n 's/^systemd \([0-9]*\).*/\1/p')" -ge 254 ] || newer=(-e '/^FileDescriptorStorePreserve=/d')
-units "$tmp/system" "$builddir/systemd/memoryd.service" "$srcdir/systemd/memoryd.socket"
+units "$tmp/system" "$builddir/systemd/memoryd.service" "$srcdir/systemd/memoryd.socket" \
+    "$srcdir/systemd/memoryd-metrics.socket"
 units "$tmp/user" "$builddir/systemd/user/memoryd.service" "$srcdir/systemd/user/memoryd.socket"
 grep -q '^ExecStart=/.*/memoryd$' "$builddir/systemd/memoryd.service" || fail "no path in ExecStart="
 
@@ -35,6 +36,9 @@ for kind in system user; do
     # it speaks of other units of the machine as well; only ours are our business
     ! grep -n memoryd "$tmp/out" || fail "verify, $kind: complaints (above)"
 done
+XDG_RUNTIME_DIR=$tmp SYSTEMD_LOG_TARGET=console systemd-analyze --system --recursive-errors=yes verify \
+    "$tmp/system/memoryd-metrics.socket" "$tmp/system/memoryd.service" >"$tmp/out" 2>&1 || fail "verify, metrics: exit status $?"
+! grep -n memoryd "$tmp/out" || fail "verify, metrics: complaints (above)"
 
 # 10 means an exposure of 1.0 of 10
 if systemd-analyze --help | grep -q -- --offline; then

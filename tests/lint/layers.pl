@@ -11,7 +11,7 @@ use Lint;
 
 # third-party and kernel headers => the modules (or files) that may include them
 my @confined = (
-    [qr{^event2?/|^event\.h$|^evhttp}, qw(daemon/net daemon/app)],
+    [qr{^event2?/|^event\.h$|^evhttp}, qw(daemon/net daemon/observe daemon/app)],
     [qr{^protobuf-c/|\.pb-c\.h$}, qw(proto daemon/rpc client/rpc)],
     [qr{^numa(if)?\.h$}, qw(daemon/sys/numa.c)],
     [qr{^systemd/}, qw(daemon/log daemon/app daemon/keeper)],
@@ -20,7 +20,7 @@ my @confined = (
     # uthash ends the process where there is no memory; base/hash.h does not
     [qr{^uthash\.h$}, qw(include/base/hash.h)],
     [qr{^seccomp\.h$}, qw(daemon/sandbox/make-filters.c)],
-    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sandbox/make-filters.c daemon/sys daemon/net daemon/app daemon/door daemon/keeper daemon/log client/rpc)],
+    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sandbox/make-filters.c daemon/sys daemon/config/listen.c daemon/config/listen.h daemon/net daemon/observe daemon/app daemon/door daemon/keeper daemon/log client/rpc)],
 );
 
 my %uses;

@@ -187,6 +187,7 @@ static void absurd_values_are_refused_with_what_is_allowed(void **state)
     refuse_at("[broker]\nworker_threads = 1000\n", 2, "from 0 to 64");
     refuse_at("[session]\noverflow_uid = 65534\n", 2, "is not refuse or serve");
     refuse_at("[broker]\nspin = on\n", 2, "is not off or auto");
+    refuse_at("[metrics]\nlisten = 0.0.0.0:9753\n", 2, "the absolute path of a socket");
     refuse_at("[limits]\nsession_names = 10\nuid_names = 5\n", 0, "more than its user");
 }
 
@@ -364,6 +365,7 @@ static const struct {
     {"broker", "worker_threads", "3", false},
     {"broker", "idle_exit", "1s", true},
     {"broker", "spin", "off", true},
+    {"metrics", "listen", "127.0.0.1:9753", false},
 };
 
 static void differ(void *userdata, const char *key, bool live)

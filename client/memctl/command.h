@@ -53,6 +53,7 @@ extern const struct command help_commands[];
 extern const struct command history_commands[];
 extern const struct command holder_commands[];
 extern const struct command list_commands[];
+extern const struct command top_commands[];
 
 /* The tables above, up to a NULL. */
 extern const struct command *const command_families[];

@@ -6,6 +6,7 @@
 #include <getopt.h>
 
 #include "memctl/line.h"
+#include "memctl/top.h"
 
 struct line line;
 
@@ -63,6 +64,13 @@ static const struct line_option {
     {'o', "follow", LINE_NONE, FLAGS(line.follow, 1)},
     {'y', "kind", LINE_CHOICE, &line.kind, kind_words},
     {'S', "since", LINE_DURATION, &line.since_ms},
+    {'1', "once", LINE_NONE, FLAGS(line.once, 1)},
+    {'v', "view", LINE_CHOICE, &line.view, top_view_words},
+    {'x', "sort", LINE_CHOICE, &line.sort, top_sort_words},
+    {'q', "filter", LINE_TEXT, &line.filter},
+    {'R', "rows", LINE_BYTES, &line.rows},
+    {'i', "interval", LINE_DURATION, &line.interval_ms},
+    {'Y', "replay", LINE_TEXT, &line.replay},
     {'F', "future-only", LINE_NONE, FLAGS(line.publish_flags, MEMCLIENT_PUBLISH_FUTURE_ONLY)},
 };
 

@@ -24,7 +24,9 @@ struct line {
     struct memclient_share_options share;
     struct values_list nodes, weights;
     unsigned rights, claim, force, publish_flags, follow, kind;
-    uint64_t since_ms;
+    uint64_t since_ms, interval_ms, rows;
+    const char *filter, *replay;
+    unsigned once, view, sort; /* enum top_view, enum top_sort */
 };
 
 extern struct line line;

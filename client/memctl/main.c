@@ -15,8 +15,9 @@
 #include "memctl/command.h"
 #include "memctl/text.h"
 
-const struct command *const command_families[] = {list_commands,  history_commands, holder_commands, buffer_commands,
-                                                  admin_commands, doctor_commands,  help_commands,   NULL};
+const struct command *const command_families[] = {list_commands,   top_commands,    history_commands,
+                                                  holder_commands, buffer_commands, admin_commands,
+                                                  doctor_commands, help_commands,   NULL};
 
 enum { OPTION_SOCKET = 0x100, OPTION_JSON };
 

@@ -97,6 +97,13 @@ _memctl() {
     --pool) _memctl_offer '' < <(_memctl_ask pools) ;;
     --pages) _memctl_offer '' <<<$'base\nthp\nhugetlb' ;;
     --kind) _memctl_offer '' <<<$'refused\nwaited\nended\nstarted\ndone' ;;
+    --view) _memctl_offer '' <<<$'buffers\nprocesses\nusers' ;;
+    --sort) _memctl_offer '' <<<$'bytes\nholds\noldest\nnewest\nrate\nwaiting' ;;
+    --filter)
+        compopt -o nospace 2>/dev/null
+        _memctl_offer '' <<<$'uid:\npid:\nsession:\npool:'
+        ;;
+    --replay) _memctl_offer '' < <(compgen -f -- "$word") ;;
     --claim) _memctl_offer '' <<<$'shared\nexclusive' ;;
     --placement) _memctl_offer '' <<<$'bind\npreferred\ninterleave\nsplit\nlocal' ;;
     --uid) _memctl_offer '' < <(compgen -u -- "$word") ;;
@@ -106,7 +113,7 @@ _memctl() {
         _memctl_offer : < <(compgen -g -- "$word")
         ;;
     --size | --name | --keep-for | --others | --node | --page-size | --part-size | --weights | --align | --wait | \
-        --rights | --uses | --expires | --pid | --since) ;;
+        --rights | --uses | --expires | --pid | --since | --rows | --interval) ;;
     *)
         case $command,$word in
         *,-*) _memctl_offer '' < <(_memctl_ask options "$command" | sed 's/=$//') ;;

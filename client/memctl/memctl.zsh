@@ -36,13 +36,17 @@ case $previous in
 --pool) _memctl_offer "$(_memctl_ask pools)" ;;
 --pages) compadd base thp hugetlb ;;
 --kind) compadd refused waited ended started done ;;
+--view) compadd buffers processes users ;;
+--sort) compadd bytes holds oldest newest rate waiting ;;
+--filter) compadd -S '' uid: pid: session: pool: ;;
+--replay) _files ;;
 --claim) compadd shared exclusive ;;
 --placement) compadd bind preferred interleave split local ;;
 --uid) _users ;;
 --gid) _groups ;;
 --group) _groups -S : ;;
 --size | --name | --keep-for | --others | --node | --page-size | --part-size | --weights | --align | --wait | \
-    --rights | --uses | --expires | --pid | --since) ;;
+    --rights | --uses | --expires | --pid | --since | --rows | --interval) ;;
 *)
     case $command,${words[CURRENT]} in
     *,-*) _memctl_offer "$(_memctl_ask options "$command" | sed 's/=$//')" ;;

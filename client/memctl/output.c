@@ -100,7 +100,7 @@ json_t *json_text(const char *text)
     return utf8_is_text(text, strlen(text)) ? json_string(text) : json_string(text_clean(text, clean, sizeof(clean)));
 }
 
-static void output_format_span(int64_t seconds, char *text, size_t size)
+void output_format_span(int64_t seconds, char *text, size_t size)
 {
     if (seconds < 0)
         snprintf(text, size, "0s");

@@ -74,5 +74,8 @@ int output_one(json_t *row);
 /* Prints a single item, with the same result. */
 int output_one_item(bool json, const struct column *columns, const void *item);
 
+/* Formats a time: "45s", "3m", "5h", "2d". */
+void output_format_span(int64_t seconds, char *text, size_t size);
+
 /* Flushes standard output. 0, or EXIT_REFUSED after printing why something could not be written. */
 int output_flush(void);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A recorded snapshot: what `memctl top --json` has printed, or a listing of buffers by `memctl buffers --json`. Nobody
+ * chooses and adds up here but this.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memctl/top.h"
+
+#define INT(value) ((json_int_t)(value))
+
+static json_int_t number_of(const json_t *row, const char *key)
+{
+    return json_integer_value(json_object_get(row, key));
+}
+
+const char *top_load(struct top *top, const char *path)
+{
+    static char wrong[JSON_ERROR_TEXT_LENGTH + 32];
+    json_error_t error;
+    json_t *file = json_load_file(path, 0, &error), *first;
+
+    if (!file) {
+        if (error.line > 0)
+            (void)snprintf(wrong, sizeof(wrong), "line %d: %s", error.line, error.text);
+        else
+            (void)snprintf(wrong, sizeof(wrong), "%s", error.text);
+        return wrong;
+    }
+    first = json_array_get(file, 0);
+    if (json_is_array(json_object_get(first, "buffers")))
+        top->recorded = json_incref(first);
+    else if (json_is_array(file) && (!json_array_size(file) || json_is_integer(json_object_get(first, "bytes"))))
+        top->recorded = json_pack("{s:O}", "buffers", file);
+    json_decref(file);
+    return top->recorded ? NULL : "is neither what `memctl top --json' prints nor `memctl buffers --json'";
+}
+
+static bool is_held_by(const json_t *row, uint64_t session)
+{
+    size_t index;
+    json_t *holder;
+
+    json_array_foreach(json_object_get(row, "holders"), index, holder)
+        if ((uint64_t)number_of(holder, "session") == session)
+            return true;
+    return false;
+}
+
+static bool is_chosen(const struct top_filter *filter, const json_t *row)
+{
+    const char *pool = json_string_value(json_object_get(row, "pool"));
+
+    return (filter->uid < 0 || number_of(row, "charged_uid") == filter->uid) &&
+           (filter->pid <= 0 || number_of(row, "pid") == filter->pid) &&
+           (!*filter->pool || (pool && !strcmp(pool, filter->pool))) &&
+           (!filter->session || is_held_by(row, filter->session));
+}
+
+struct replay_sums {
+    json_int_t buffers, bytes, huge_bytes, detached, detached_bytes, holds;
+};
+
+static void replay_add(const json_t *row, struct replay_sums *sums)
+{
+    const char *pages = json_string_value(json_object_get(row, "pages"));
+    const char *state = json_string_value(json_object_get(row, "state"));
+
+    sums->buffers++;
+    sums->bytes += number_of(row, "bytes");
+    sums->huge_bytes += pages && !strcmp(pages, "hugetlb") ? number_of(row, "bytes") : number_of(row, "huge_bytes");
+    sums->holds += number_of(row, "holds");
+    if (state && !strcmp(state, "detached")) {
+        sums->detached++;
+        sums->detached_bytes += number_of(row, "bytes");
+    }
+}
+
+int top_replay(struct top *top)
+{
+    json_t *chosen = json_array(), *snapshot = json_copy(top->recorded), *row, *sums;
+    struct replay_sums s = {0};
+    size_t index;
+
+    json_array_foreach(json_object_get(top->recorded, "buffers"), index, row) {
+        if (!is_chosen(&top->filter, row))
+            continue;
+        replay_add(row, &s);
+        (void)json_array_append(chosen, row);
+    }
+    top_sort_rows(chosen, top_sort_key(top->view == TOP_BUFFERS ? top->sort : TOP_BY_BYTES),
+                  top->sort == TOP_BY_OLDEST);
+    sums = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "buffers", s.buffers, "bytes", s.bytes, "huge_bytes",
+                     s.huge_bytes, "detached", s.detached, "detached_bytes", s.detached_bytes, "holds", s.holds);
+    if (!snapshot || json_object_set_new(snapshot, "buffers", chosen) || json_object_set_new(snapshot, "sums", sums)) {
+        json_decref(snapshot);
+        return -ENOMEM;
+    }
+    json_decref(top->snapshot);
+    top->snapshot = snapshot;
+    return 0;
+}

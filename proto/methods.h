@@ -34,6 +34,7 @@ enum method_grants { GRANTS_NOTHING, GRANTS_HOLDS, GRANTS_RANGE, GRANTS_TOKENS }
     X( 3, PING,              ping,              PingRequest,       Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X( 4, SUBSCRIBE,         subscribe,         SubscribeRequest,  Done,              SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X( 5, DOOR,              door,              DoorRequest,       DoorReply,         SESSION_NEEDED,  0,  1, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
+    X( 6, SUBSCRIBE_TO,      subscribe_to,      SubscribeToRequest, Done,             SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
     X(10, ALLOC,             alloc,             AllocRequest,      Buffers,           SESSION_NEEDED,  0, 64, METHOD_SLOW,  REPEAT_RECORDED, GRANTS_HOLDS) \
     X(11, RELEASE,           release,           ReleaseRequest,    Statuses,          SESSION_NEEDED,  0,  0, METHOD_CHEAP, REPEAT_RECORDED, GRANTS_NOTHING) \
     X(12, EXPORT,            export,            ExportRequest,     Statuses,          SESSION_NEEDED,  0, 64, METHOD_CHEAP, REPEAT_HARMLESS, GRANTS_NOTHING) \
@@ -76,7 +77,10 @@ enum method_grants { GRANTS_NOTHING, GRANTS_HOLDS, GRANTS_RANGE, GRANTS_TOKENS }
     X(0x8002, DISCARDED, discarded, DiscardedEvent)                                                          \
     X(0x8003, NAME,      name,      NameEvent)                                                               \
     X(0x8004, SHUTDOWN,  shutdown,  ShutdownEvent)                                                           \
-    X(0x8005, LOST,      lost,      LostEvent)
+    X(0x8005, LOST,      lost,      LostEvent)                                                               \
+    X(0x8006, BUFFER,    buffer,    BufferEvent)                                                             \
+    X(0x8007, DEATH,     death,     DeathEvent)                                                              \
+    X(0x8008, HISTORY,   history,   HistoryEvent)
 /* clang-format on */
 
 enum method {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listings, the broker's status, and events. */
+#include <errno.h>
+
 #include "api/check.h"
 #include "core/context.h"
 
@@ -120,17 +122,43 @@ int memclient_broker_upgrade(struct memclient_context *ctx)
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
+#define EVENTS_ALL (2 * MEMCLIENT_EVENT_HISTORY - 1u)
+#define EVENTS_OF_BUFFER                                                                                   \
+    (EVENTS_ALL & ~(unsigned)(MEMCLIENT_EVENT_PRESSURE | MEMCLIENT_EVENT_SHUTDOWN | MEMCLIENT_EVENT_LOST | \
+                              MEMCLIENT_EVENT_HISTORY))
+
+static int check_events(unsigned mask, unsigned allowed)
+{
+    return mask & ~allowed ? fail_with(EINVAL, "mask: 0x%x has bits that are no event of this", mask) : 0;
+}
+
 int memclient_event_subscribe(struct memclient_context *ctx, unsigned mask)
 {
-    const unsigned all = MEMCLIENT_EVENT_PRESSURE | MEMCLIENT_EVENT_DISCARDED | MEMCLIENT_EVENT_NAME |
-                         MEMCLIENT_EVENT_SHUTDOWN | MEMCLIENT_EVENT_LOST;
     int r = check_context(&ctx);
 
-    if (r)
-        return r;
-    if (mask & ~all)
-        return fail_with(EINVAL, "mask: 0x%x has bits that are no event", mask);
-    return event_subscribe(ctx, mask);
+    if (!r)
+        r = check_events(mask, EVENTS_ALL);
+    return r ? r : event_subscribe(ctx, mask);
+}
+
+int memclient_event_subscribe_buffer(struct memclient_context *ctx, uint64_t id, unsigned mask)
+{
+    int r = check_context(&ctx);
+
+    if (!r)
+        r = check_events(mask, EVENTS_OF_BUFFER);
+    return r ? r : event_subscribe_to(ctx, id, NULL, mask);
+}
+
+int memclient_event_subscribe_name(struct memclient_context *ctx, const char *name, unsigned mask)
+{
+    int r = check_name(name);
+
+    if (!r)
+        r = check_context(&ctx);
+    if (!r)
+        r = check_events(mask, MEMCLIENT_EVENT_NAME);
+    return r ? r : event_subscribe_to(ctx, 0, name, mask);
 }
 
 int memclient_event_fd(struct memclient_context *ctx, int *fd)

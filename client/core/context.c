@@ -169,6 +169,8 @@ static int context_connect_locked(struct memclient_context *ctx, uint64_t deadli
     r = context_connect_now(ctx, deadline, &connected, &session);
     if (!r && mask)
         r = rpc_subscribe(rpc_route_of(ctx->pending_channel, deadline), mask);
+    if (!r)
+        event_new_session(ctx, ctx->pending_channel);
     pthread_mutex_lock(&ctx->lock);
     channel = steal_ptr(&ctx->pending_channel);
     ctx->connecting = false;

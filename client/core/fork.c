@@ -99,7 +99,7 @@ static void fork_in_child(void)
         ctx->events.n = 0;
         ctx->events.lost = false;
         ctx->events.connected = false;
-        events_deinit(&ctx->events);
+        events_forget(&ctx->events);
         pthread_cond_init(&ctx->connected, NULL);
         pthread_mutex_unlock(&ctx->lock);
         pthread_mutex_init(&ctx->lock, NULL);

@@ -129,6 +129,22 @@ void channel_poll(struct channel *channel)
     pthread_mutex_unlock(&channel->lock);
 }
 
+bool channel_resume(struct channel *channel)
+{
+    bool up;
+
+    pthread_mutex_lock(&channel->lock);
+    if (!channel->led && !channel->broken && channel->resumption && channel->link == LINK_DOWN) {
+        channel->led = true;
+        resume_if_due(channel);
+        channel->led = false;
+        link_leave(channel);
+    }
+    up = channel->link == LINK_UP;
+    pthread_mutex_unlock(&channel->lock);
+    return up;
+}
+
 void channel_post(struct channel *channel, enum method method, const ProtobufCMessage *request)
 {
     const struct schema_method *row = schema_method((uint16_t)method);

@@ -163,6 +163,10 @@ void channel_post(struct channel *channel, enum method method, const ProtobufCMe
 /* Receives what is there, without waiting, unless another thread does. */
 void channel_poll(struct channel *channel);
 
+/* If the connection is lost, takes a step towards the next one, without waiting, unless another thread does. Is there
+ * one afterwards? */
+bool channel_resume(struct channel *channel);
+
 /* Does the present broker speak this minor version? */
 static inline bool channel_speaks(const struct channel *channel, unsigned minor)
 {

@@ -51,6 +51,8 @@ void channel_break_locked(struct channel *channel, int err, const char *why);
 void resume_step(struct channel *channel, uint64_t deadline);
 /* The same without a pause before it, and without starting a broker. */
 void resume_at_once(struct channel *channel);
+/* The same once, and only if the pause is over. */
+void resume_if_due(struct channel *channel);
 /* A packet has come in LINK_HANDSHAKING, perhaps the answer to HELLO. */
 void resume_check_hello(struct channel *channel);
 /* A request was answered: the connection works. */

@@ -254,6 +254,19 @@ void resume_at_once(struct channel *channel)
     (void)fail_restore(&saved);
 }
 
+void resume_if_due(struct channel *channel)
+{
+    struct fail_saved saved = fail_save(0);
+
+    if (!deadline_passed(channel->resumption->next_attempt, clock_now_ns()))
+        return;
+    if (!resume_connect(channel) && !channel->broken)
+        resume_say_hello(channel);
+    else
+        resume_later(channel);
+    (void)fail_restore(&saved);
+}
+
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
 static void resume_succeeded(struct channel *channel)

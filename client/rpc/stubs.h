@@ -58,6 +58,10 @@ int rpc_hello(struct rpc_route route, const char *program, bool administrator, s
 int rpc_goodbye(struct rpc_route route);
 int rpc_ping(struct rpc_route route);
 int rpc_subscribe(struct rpc_route route, uint32_t mask);
+/* `name` is NULL for a buffer. */
+int rpc_subscribe_to(struct rpc_route route, uint32_t mask, uint64_t buffer, const char *name);
+/* The same without waiting for an answer. */
+void rpc_subscribe_again(struct channel *channel, uint32_t mask, uint64_t buffer, const char *name);
 
 /* ---- several buffers --------------------------------------------------------------------------------------------- */
 struct rpc_opened_item {

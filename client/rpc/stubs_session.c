@@ -72,6 +72,39 @@ int rpc_subscribe(struct rpc_route route, uint32_t mask)
     return call_done(route, METHOD_SUBSCRIBE, REQUEST(Subscribe, subscribe, .mask = mask));
 }
 
+int rpc_subscribe_to(struct rpc_route route, uint32_t mask, uint64_t buffer, const char *name)
+{
+    return call_done(route, METHOD_SUBSCRIBE_TO,
+                     REQUEST(SubscribeTo, subscribe_to, .mask = mask, .buffer = buffer,
+                             .name = (char *)(uintptr_t)(name ? name : "")));
+}
+
+void rpc_subscribe_again(struct channel *channel, uint32_t mask, uint64_t buffer, const char *name)
+{
+    channel_post(channel, METHOD_SUBSCRIBE_TO,
+                 REQUEST(SubscribeTo, subscribe_to, .mask = mask, .buffer = buffer,
+                         .name = (char *)(uintptr_t)(name ? name : "")));
+}
+
+static void event_of_buffer(const Memoryd__V1__BufferEvent *e, struct memclient_event *event)
+{
+    event->kind = (unsigned)e->kind;
+    event->buffer = e->buffer;
+    event->session = e->session;
+    event->uid = e->uid;
+    event->pid = (int32_t)e->pid;
+}
+
+static void event_of_death(const Memoryd__V1__DeathEvent *e, struct memclient_event *event)
+{
+    event->kind = MEMCLIENT_EVENT_DEATH;
+    event->session = e->session;
+    event->uid = e->uid;
+    event->pid = (int32_t)e->pid;
+    event->end = (unsigned)e->end;
+    event->exit_status = e->status;
+}
+
 bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event)
 {
     *event = (struct memclient_event)MEMCLIENT_EVENT_INIT;
@@ -99,6 +132,15 @@ bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memcl
     }
     case METHOD_EVENT_SHUTDOWN:
         event->kind = MEMCLIENT_EVENT_SHUTDOWN;
+        return true;
+    case METHOD_EVENT_BUFFER:
+        event_of_buffer((const Memoryd__V1__BufferEvent *)message, event);
+        return true;
+    case METHOD_EVENT_DEATH:
+        event_of_death((const Memoryd__V1__DeathEvent *)message, event);
+        return true;
+    case METHOD_EVENT_HISTORY:
+        event->kind = MEMCLIENT_EVENT_HISTORY;
         return true;
     case METHOD_EVENT_LOST:
         event->kind = MEMCLIENT_EVENT_LOST;

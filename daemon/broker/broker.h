@@ -36,6 +36,11 @@ struct broker_event {
     uint64_t buffer;
     const char *name;
     bool bound;
+    uint64_t session; /* that holds the buffer, or whose process died; 0: the subscriber may not know */
+    uid_t uid;        /* … its user, -1, … */
+    pid_t pid;        /* … and its process, 0: likewise */
+    uint32_t end;     /* HistoryEntry.End: how it died, … */
+    uint32_t status;  /* … and its exit status or signal */
 };
 
 struct broker_host {

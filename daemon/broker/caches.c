@@ -9,6 +9,7 @@
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "session/cache.h"
 
 /* sessions looked at in one turn, */
@@ -112,10 +113,12 @@ static struct buffer *cache_take(struct broker *broker, struct session *session,
     buffer = hold->buffer;
     buffer_add_flags(&broker->buffers, buffer, BUFFER_WAS_CACHED);
     drop_names(broker, session, buffer);
-    if (cached.claims >= hold->record->refs)
+    if (cached.claims >= hold->record->refs) {
+        event_hold(broker, EVENT_LEFT, hold);
         hold_free(hold);
-    else
+    } else {
         record_change(&broker->sessions.holds, hold)->refs -= cached.claims;
+    }
     return buffer;
 }
 

@@ -267,6 +267,7 @@ static void add_session(struct check *check, const void *object, int sign)
     const struct session *session = object;
 
     add_charge(check, &session->charge, ACCOUNT_SESSIONS, 1, sign);
+    add_metadata(check, session->account, session->subscription_bytes, sign);
 }
 
 static void add_hold(struct check *check, const void *object, int sign)

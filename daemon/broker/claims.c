@@ -13,6 +13,7 @@
 #include "broker/export.h"
 #include "broker/lifecycle.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 
@@ -24,6 +25,8 @@ int claim_hold(struct broker *broker, struct session *session, struct buffer *bu
     if (r)
         return r;
     record_commit(&broker->sessions.holds, *ret);
+    if ((*ret)->record->refs == 1)
+        event_hold(broker, EVENT_HELD, *ret);
     return 0;
 }
 
@@ -67,6 +70,8 @@ int claim_open(struct broker *broker, const struct claim *claim, bool with_fd, s
     if (with_fd) {
         r = claim_export(broker, hold, problem);
         if (r) {
+            if (hold->record->refs == 1)
+                event_hold(broker, EVENT_LEFT, hold);
             hold_release(hold);
             return r;
         }

@@ -11,9 +11,11 @@
 
 #include "base/cleanup.h"
 #include "broker/broker.h"
+#include "broker/lookup.h"
 #include "broker/recover.h"
 #include "broker/report.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "history/counters.h"
 #include "sys/peer.h"
 
@@ -22,12 +24,18 @@
 /* in one turn of the loop */
 #define DEATHS_A_TURN 16
 
-struct death {
-    struct list link;
+/* Whose end it is. */
+struct death_who {
     uint64_t session;
     uid_t uid;
-    uint32_t index; /* of its record */
-    int pidfd;      /* owned */
+    pid_t pid;
+    uint32_t index; /* of the record in the history */
+};
+
+struct death {
+    struct list link;
+    struct death_who who;
+    int pidfd; /* owned */
 };
 
 void deaths_prepare(struct deaths *deaths)
@@ -59,8 +67,22 @@ void deaths_deinit(struct broker *broker)
     broker->deaths.epoll = fd_close(broker->deaths.epoll);
 }
 
+void death_tell(struct broker *broker, const struct session *session)
+{
+    const struct session_record *record = session->record;
+    const struct client *client = client_of(session);
+
+    if (client->death_end)
+        event_death(broker, &(struct broker_event){.kind = EVENT_DEATH,
+                                                   .session = record->head.id,
+                                                   .uid = record->uid,
+                                                   .pid = (pid_t)record->pid,
+                                                   .end = client->death_end,
+                                                   .status = client->death_status});
+}
+
 /* The result of peer_end() is counted, and goes into the record, if that is still there and has none. */
-static void death_enter(struct broker *broker, uint64_t session, uint32_t index, enum peer_end end, int status)
+static void death_enter(struct broker *broker, const struct death_who *who, enum peer_end end, int status)
 {
     static const enum history_end ends[] = {
         [PEER_END_EXITED] = HISTORY_END_EXITED,
@@ -68,11 +90,25 @@ static void death_enter(struct broker *broker, uint64_t session, uint32_t index,
         [PEER_END_UNKNOWN] = HISTORY_END_UNKNOWN,
     };
 
-    const struct history_record *record = history_ended(broker->history, index, session);
+    const struct history_record *record = history_ended(broker->history, who->index, who->session);
+    const struct session *session = sessions_find(&broker->sessions, who->session);
 
     counters_end(broker->counters, ends[end]);
-    if (record && record->end == HISTORY_END_DIED)
-        history_set_end(broker->history, index, ends[end], (uint32_t)status);
+    if (record && record->end == HISTORY_END_DIED) {
+        history_set_end(broker->history, who->index, ends[end], (uint32_t)status);
+        event_history(broker, who->uid, false);
+    }
+    if (session) {
+        client_of(session)->death_end = ends[end];
+        client_of(session)->death_status = (uint32_t)status;
+    } else {
+        event_death(broker, &(struct broker_event){.kind = EVENT_DEATH,
+                                                   .session = who->session,
+                                                   .uid = who->uid,
+                                                   .pid = who->pid,
+                                                   .end = ends[end],
+                                                   .status = (uint32_t)status});
+    }
 }
 
 /* How many of this user's causes are waited for? */
@@ -81,23 +117,23 @@ static unsigned deaths_of(const struct deaths *deaths, uid_t uid)
     unsigned n = 0;
 
     list_for_each_entry(death, &deaths->list, struct death, link)
-        n += death->uid == uid;
+        n += death->who.uid == uid;
     return n;
 }
 
 /* Takes the descriptor if it waits. */
-static bool death_wait(struct broker *broker, uint64_t session, uid_t uid, uint32_t index, int *pidfd)
+static bool death_wait(struct broker *broker, const struct death_who *who, int *pidfd)
 {
     struct deaths *deaths = &broker->deaths;
     struct epoll_event event = {.events = 0};
     struct death *death;
 
-    if (deaths->n == DEATHS_MAX || deaths_of(deaths, uid) == DEATHS_USER_MAX)
+    if (deaths->n == DEATHS_MAX || deaths_of(deaths, who->uid) == DEATHS_USER_MAX)
         return false;
     death = malloc(sizeof(*death));
     if (!death)
         return false;
-    *death = (struct death){.session = session, .uid = uid, .index = index, .pidfd = *pidfd};
+    *death = (struct death){.who = *who, .pidfd = *pidfd};
     event.data.ptr = death;
     if (epoll_ctl(deaths->epoll, EPOLL_CTL_ADD, *pidfd, &event) < 0) {
         free(death);
@@ -109,7 +145,7 @@ static bool death_wait(struct broker *broker, uint64_t session, uid_t uid, uint3
     return true;
 }
 
-static void death_look(struct broker *broker, uint64_t session, uid_t uid, uint32_t index, int *pidfd)
+static void death_look(struct broker *broker, const struct death_who *who, int *pidfd)
 {
     enum peer_end end = PEER_END_UNKNOWN;
     int status = 0;
@@ -117,15 +153,15 @@ static void death_look(struct broker *broker, uint64_t session, uid_t uid, uint3
     if (pidfd && *pidfd >= 0)
         end = peer_end(*pidfd, &status);
     if (end != PEER_END_UNREAPED)
-        death_enter(broker, session, index, end, status);
-    else if (!death_wait(broker, session, uid, index, pidfd))
-        death_enter(broker, session, index, PEER_END_UNKNOWN, 0);
+        death_enter(broker, who, end, status);
+    else if (!death_wait(broker, who, pidfd))
+        death_enter(broker, who, PEER_END_UNKNOWN, 0);
 }
 
 bool deaths_have(const struct broker *broker, uint64_t session)
 {
     list_for_each_entry(death, &broker->deaths.list, struct death, link)
-        if (death->session == session)
+        if (death->who.session == session)
             return true;
     return false;
 }
@@ -134,11 +170,13 @@ bool deaths_have(const struct broker *broker, uint64_t session)
  * handed over. */
 void death_begin(struct broker *broker, struct session *session, uint32_t index)
 {
-    uint64_t id = session->record->head.id;
+    const struct session_record *record = session->record;
+    const struct death_who who = {record->head.id, record->uid, (pid_t)record->pid, index};
+    uint64_t id = record->head.id;
     int *pidfd = session->peer.pidfd >= 0 ? &session->peer.pidfd : handed_fd(broker, KEEPER_SESSION, id);
 
     if (!deaths_have(broker, id))
-        death_look(broker, id, session->record->uid, index, pidfd);
+        death_look(broker, &who, pidfd);
 }
 
 void deaths_recover(struct broker *broker)
@@ -146,9 +184,9 @@ void deaths_recover(struct broker *broker)
     const struct history_record *record;
 
     for (uint32_t i = 0; (i = history_next_open(broker->history, i, &record)) != HISTORY_NONE; i++) {
-        const uint64_t session = record->session;
+        const struct death_who who = {record->session, record->uid, (pid_t)record->pid, i};
 
-        death_look(broker, session, record->uid, i, handed_fd(broker, KEEPER_SESSION, session));
+        death_look(broker, &who, handed_fd(broker, KEEPER_SESSION, who.session));
     }
 }
 
@@ -157,7 +195,7 @@ int deaths_enumerate(const struct broker *broker, keeper_take_fn *give, void *to
     int r = 0;
 
     list_for_each_entry(death, &broker->deaths.list, struct death, link) {
-        r = give(to, KEEPER_SESSION, death->session, death->pidfd);
+        r = give(to, KEEPER_SESSION, death->who.session, death->pidfd);
         if (r)
             break;
     }
@@ -180,8 +218,8 @@ void broker_deaths_ready(struct broker *broker)
         int status = 0;
 
         end = peer_end(death->pidfd, &status);
-        death_enter(broker, death->session, death->index, end == PEER_END_UNREAPED ? PEER_END_UNKNOWN : end, status);
-        keeper_drop(broker->options.keeper, KEEPER_SESSION, death->session);
+        death_enter(broker, &death->who, end == PEER_END_UNREAPED ? PEER_END_UNKNOWN : end, status);
+        keeper_drop(broker->options.keeper, KEEPER_SESSION, death->who.session);
         death_free(broker, death);
     }
 }

@@ -34,6 +34,9 @@ void deaths_recover(struct broker *broker);
 /* The process of this session is dead; the history has that in the record of this index. Takes the pidfd from the
  * session if it is needed. */
 void death_begin(struct broker *broker, struct session *session, uint32_t index);
+/* Its session has nothing any more: tells those who have subscribed how it died, if that is known by now. They have
+ * been told before what it held. */
+void death_tell(struct broker *broker, const struct session *session);
 /* Is its pidfd kept, here and by the keeper, until the cause is known? */
 bool deaths_have(const struct broker *broker, uint64_t session);
 /* See broker_enumerate(). */

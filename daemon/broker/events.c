@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "mem/pool.h"
 
 /* pools looked at in one turn */
@@ -37,6 +38,7 @@ int events_init(struct broker *broker)
 {
     list_init(&broker->subscribers);
     list_init(&broker->news_at);
+    subscriptions_init(broker);
     broker->news_turn = (struct timer)TIMER_INIT(news_turn);
     broker->news = calloc(NEWS_MAX, sizeof(*broker->news));
     return broker->news ? 0 : -ENOMEM;
@@ -46,6 +48,7 @@ void events_deinit(struct broker *broker)
 {
     timer_disarm(&broker->timers, &broker->news_turn);
     list_remove(&broker->news_at);
+    subscriptions_deinit(broker);
     free(broker->news);
     broker->news = NULL;
 }
@@ -69,7 +72,7 @@ static struct news *news_add(struct broker *broker, uint32_t kind)
 
 static bool wants_events(const struct session *session, uint32_t kinds)
 {
-    return session->connection && !client_of(session)->ended && session->record->subscribed & kinds;
+    return session->connection && !client_of(session)->ended && subscribed_to(session, kinds);
 }
 
 static void event_send(struct broker *broker, struct session *session, const struct broker_event *event)
@@ -82,7 +85,7 @@ static void news_send_name(struct broker *broker, struct session *session, struc
     const struct name name = {.record = &news->name};
     char text[NAME_TEXT_SIZE];
 
-    if (!name_rights(&name, &session->peer, is_admin(broker, session)))
+    if (!subscribed_to_name(session, &news->name) || !name_rights(&name, &session->peer, is_admin(broker, session)))
         return;
     name_text(&name, session->record->uid, text);
     event_send(
@@ -101,7 +104,8 @@ static void news_send(struct broker *broker, struct session *session, struct new
     else if (news->kind == EVENT_PRESSURE)
         event_send(broker, session,
                    &(struct broker_event){.kind = EVENT_PRESSURE, .pool = news->pool->name, .level = news->level});
-    else if (session->record->head.id != news->by_session && session_hold(session, news->buffer))
+    else if (session->record->head.id != news->by_session && session_hold(session, news->buffer) &&
+             subscribed_to_buffer(session, EVENT_DISCARDED, news->buffer))
         event_send(broker, session, &(struct broker_event){.kind = EVENT_DISCARDED, .buffer = news->buffer});
 }
 

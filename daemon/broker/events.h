@@ -18,6 +18,14 @@ enum {
     EVENT_NAME = 4,
     EVENT_SHUTDOWN = 8,
     EVENT_LOST = 16,
+    EVENT_HELD = 32, /* from here on: subscriptions.h */
+    EVENT_LEFT = 64,
+    EVENT_DIED = 128,
+    EVENT_DEATH = 256,
+    EVENT_PUBLISHED = 512,
+    EVENT_MOVED = 1024,
+    EVENT_DESTROYED = 2048,
+    EVENT_HISTORY = 4096,
 };
 
 struct broker;

@@ -15,6 +15,7 @@
 #include "broker/lookup.h"
 #include "broker/sessions.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "mem/handle.h"
 #include "proto/status.h"
 
@@ -173,6 +174,7 @@ static void lifecycle_unreferenced(struct broker *broker, struct buffer *buffer)
 {
     struct teardown *teardown;
 
+    event_buffer(broker, EVENT_DESTROYED, buffer, 0);
     if (!drop_tokens(broker, buffer, TOKENS_SLICE)) {
         teardown = teardown_begin(broker, buffer);
         if (teardown)
@@ -256,11 +258,13 @@ void lifecycle_destroy(struct broker *broker, struct buffer *buffer)
     uint64_t id = buffer->record->head.id;
     struct hold *hold;
 
+    event_buffer(broker, EVENT_DESTROYED, buffer, 0);
     while (!list_is_empty(&buffer->names))
         drop_name(broker, container_of(list_first(&buffer->names), struct name, in_buffer), true);
     while ((hold = buffer_oldest_hold(buffer))) {
         if (!client_of(hold->session)->ended && caches_destroyed(broker, hold))
             continue;
+        event_hold(broker, EVENT_LEFT, hold);
         caches_hold_ends(broker, hold);
         hold_free(hold);
     }

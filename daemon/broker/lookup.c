@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "broker/state.h"
+#include "mem/rights.h"
 #include "proto/status.h"
 
 struct session *find_session(const struct broker *broker, uint64_t id)
@@ -37,6 +38,20 @@ bool is_admin_uid(const struct broker *broker, uid_t uid)
 bool is_admin(const struct broker *broker, const struct session *session)
 {
     return is_admin_uid(broker, session->record->uid);
+}
+
+bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer)
+{
+    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
+           buffer->record->charged_uid == session->record->uid || session_hold(session, buffer->record->head.id);
+}
+
+bool may_see_sharing(const struct broker *broker, const struct session *session, const struct buffer *buffer)
+{
+    const struct hold *hold = session_hold(session, buffer->record->head.id);
+
+    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
+           buffer->record->charged_uid == session->record->uid || (hold && hold->record->rights & RIGHT_MANAGE);
 }
 
 int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what)

@@ -23,7 +23,10 @@ struct client {
     bool has_release_log;   /* to be dropped by the keeper when that is complete */
     struct list in_ending;  /* in broker->ending; in broker->gone when that is complete, until it is committed */
     struct list subscribed; /* in broker->subscribers, if it wants any events */
-    struct list lingering;  /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
+    struct subscriptions *subscriptions; /* if it wants any of single buffers or names, or of those that are queued */
+    bool died;                           /* it has ended since its process died; how, while that is not told yet: */
+    uint32_t death_end, death_status;
+    struct list lingering; /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
     uint64_t in_use;
     uint64_t taken;   /* slots of its cache whose holds have ended without a commit yet: caches.c */
     uint64_t scanned; /* so far, of its holds in the order of their buffers' ids, for use: session_end.c */
@@ -48,6 +51,11 @@ struct session *find_session(const struct broker *broker, uint64_t id);
 int op_session(struct op *op, struct session **ret);
 bool is_admin(const struct broker *broker, const struct session *session);
 bool is_admin_uid(const struct broker *broker, uid_t uid);
+
+/* May the session know of the buffer: is it its user's, or does it hold it? */
+bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer);
+/* … and of all who hold it? Who was only given it sees its own part. */
+bool may_see_sharing(const struct broker *broker, const struct session *session, const struct buffer *buffer);
 
 /* Why there is no such thing: STALE or NO_SUCH_ID. `what` is a noun. */
 int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what);

@@ -15,6 +15,7 @@
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "mem/handle.h"
 #include "sys/sys.h"
 
@@ -85,8 +86,10 @@ static int release_one(struct broker *broker, struct session *session, uint64_t 
     /* whether it held the buffer once, or never, it has no claim now */
     if (r)
         return r == STATUS_NO_RIGHT ? STATUS_STALE : r;
-    if (hold->record->refs == 1)
+    if (hold->record->refs == 1) {
+        event_hold(broker, EVENT_LEFT, hold);
         caches_hold_ends(broker, hold);
+    }
     if (!hold_release(hold))
         left->id[left->n++] = id;
     return 0;
@@ -310,9 +313,11 @@ static int publish_done(struct buffer_work *work)
 
     if (op && (status == STATUS_BUSY || (status == STATUS_NOT_SUPPORTED && buffer_seals(buffer) & F_SEAL_SEAL)))
         publish_name_suspects(buffer, status, &op->problem);
-    if (!status)
+    if (!status) {
         buffer_add_flags(&work->broker->buffers, work->buffer,
                          buffer_flags(buffer) & (BUFFER_PUBLISHED | BUFFER_PUBLISHED_FUTURE_ONLY));
+        event_buffer(work->broker, EVENT_PUBLISHED, buffer, work->state.session);
+    }
     return status;
 }
 

@@ -144,21 +144,6 @@ static enum walk_step list_pool(struct walk *walk, union list_row *row)
 
 /* ---- buffers and sessions ---------------------------------------------------------------------------------------- */
 
-bool list_may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer)
-{
-    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
-           buffer->record->charged_uid == session->record->uid || session_hold(session, buffer->record->head.id);
-}
-
-/* Is all that there is to know about the buffer this user's business? Who was only given it sees its own part. */
-static bool may_see_sharing(const struct broker *broker, const struct session *session, const struct buffer *buffer)
-{
-    const struct hold *hold = session_hold(session, buffer->record->head.id);
-
-    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
-           buffer->record->charged_uid == session->record->uid || (hold && hold->record->rights & RIGHT_MANAGE);
-}
-
 static void fill_holder(const struct hold *hold, struct buffer_info *info)
 {
     info->holders[info->n_holders] = hold->record->session;
@@ -254,7 +239,7 @@ int op_info(struct op *op, uint64_t id, struct buffer_info *result)
     buffer = buffers_find(&op->broker->buffers, id);
     if (!buffer)
         return no_such(op->broker, &op->problem, id, "buffer");
-    if (!list_may_see_buffer(op->broker, session, buffer))
+    if (!may_see_buffer(op->broker, session, buffer))
         return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is another user's, and session %llu does not hold it",
                       (unsigned long long)id, (unsigned long long)op->session);
     list_fill_buffer(op->broker, session, buffer, result);
@@ -268,7 +253,7 @@ static enum walk_step list_buffer(struct walk *walk, union list_row *row)
     if (!buffer)
         return WALK_ENDED;
     if (!is_about(walk, buffer->record->head.id) || buffer_is_unowned(buffer) ||
-        !list_may_see_buffer(walk->broker, walk->session, buffer))
+        !may_see_buffer(walk->broker, walk->session, buffer))
         return WALK_SKIPPED;
     list_fill_buffer(walk->broker, walk->session, buffer, &row->buffer);
     return WALK_ROW;

@@ -16,6 +16,7 @@
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "broker/stocking.h"
 #include "proto/methods.h"
 
@@ -222,6 +223,8 @@ static int move_record(struct move *move)
                         migrated ? move->migration.to.huge_bytes : buffer->record->huge_bytes);
     if (!r || (move->was_verified && !move->migration.displaced))
         buffer_add_flags(&broker->buffers, buffer, BUFFER_VERIFIED);
+    if (!r)
+        event_buffer(broker, EVENT_MOVED, buffer, move->op->session);
     waiters_wake(&broker->waiters);
     pressure_changed(broker);
     if (r)

@@ -68,7 +68,7 @@ static bool select_wants(const struct selection *selection, const struct session
         (args->only_detached && record->state != BUFFER_DETACHED) || (args->pid && record->pid != args->pid) ||
         (selection->pool && buffer_pool(&selection->broker->buffers, buffer) != selection->pool))
         return false;
-    if (!selection->all && !list_may_see_buffer(selection->broker, session, buffer))
+    if (!selection->all && !may_see_buffer(selection->broker, session, buffer))
         return false;
     if (args->session) {
         const struct session *holder = find_session(selection->broker, args->session);
@@ -190,7 +190,7 @@ bool op_selected(struct op *op, uint64_t id, struct buffer_info *result)
     const struct buffer *buffer = table_find(&op->broker->buffers.table, id);
 
     if (op_session(&again, &session) || !buffer || buffer_is_unowned(buffer) ||
-        !list_may_see_buffer(op->broker, session, buffer))
+        !may_see_buffer(op->broker, session, buffer))
         return false;
     list_fill_buffer(op->broker, session, buffer, result);
     return true;

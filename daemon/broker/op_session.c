@@ -15,6 +15,7 @@
 #include "broker/recover.h"
 #include "broker/sessions.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "log/log.h"
 
 /* ---- the beginning ----------------------------------------------------------------------------------------------- */
@@ -268,11 +269,29 @@ int op_subscribe(struct op *op, uint32_t mask)
 
     if (r)
         return r;
-    record_change(&op->broker->sessions.table, session)->subscribed = mask;
-    list_remove(&client_of(session)->subscribed);
-    if (mask)
-        list_append(&op->broker->subscribers, &client_of(session)->subscribed);
-    return 0;
+    return subscribe_all(op->broker, session, mask, &op->problem);
+}
+
+int op_subscribe_to(struct op *op, uint32_t mask, uint64_t id, const char *name)
+{
+    const struct buffer *buffer;
+    struct session *session;
+    struct name_key key;
+    int r = op_session(op, &session);
+
+    if (!r && name[0])
+        r = name_parse(name, session->record->uid, &key, &op->problem);
+    if (r)
+        return r;
+    if (name[0])
+        return subscribe_name(op->broker, session, &key, mask, &op->problem);
+    buffer = buffers_find(&op->broker->buffers, id);
+    if (mask && (!buffer || buffer->record->state != BUFFER_LIVE || buffer_is_unowned(buffer)))
+        return no_such(op->broker, &op->problem, id, "buffer");
+    if (mask && !may_see_buffer(op->broker, session, buffer))
+        return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is another user's, and session %llu does not hold it",
+                      (unsigned long long)id, (unsigned long long)op->session);
+    return subscribe_buffer(op->broker, session, id, mask, &op->problem);
 }
 
 /* ---- after another broker ---------------------------------------------------------------------------------------- */
@@ -303,7 +322,8 @@ int session_restore(struct broker *broker, struct session *session)
     r = broker->host.watch_process(broker->host.userdata, client->id, record->uid, session->peer.pidfd);
     if (r)
         return fatal(r);
-    if (record->subscribed)
-        list_append(&broker->subscribers, &client->subscribed);
+    r = subscribe_restore(broker, session);
+    if (r)
+        return fatal(r);
     return record->lost_at ? session_begin_grace(broker, session) : 0;
 }

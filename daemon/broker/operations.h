@@ -161,6 +161,8 @@ struct hello_result {
 int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result);
 int op_goodbye(struct op *op);
 int op_subscribe(struct op *op, uint32_t mask);
+/* To one buffer or, unless it is "", to one name; mask 0 = no more. */
+int op_subscribe_to(struct op *op, uint32_t mask, uint64_t buffer, const char *name);
 
 /* ---- several buffers --------------------------------------------------------------------------------------------- */
 

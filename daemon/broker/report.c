@@ -11,6 +11,7 @@
 #include "broker/lookup.h"
 #include "broker/recover.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "history/counters.h"
 #include "log/log.h"
 #include "mem/pool.h"
@@ -128,6 +129,13 @@ static void report_shortage(struct broker *broker, const struct shortage *shorta
         report_users(broker, &subject, entry);
 }
 
+/* The index of its record. */
+static uint32_t report_add(struct broker *broker, const struct history_record *entry)
+{
+    event_history(broker, entry->uid, false);
+    return history_add(broker->history, entry);
+}
+
 static void report_who(const struct session *session, struct history_record *entry)
 {
     const struct session_record *record = session->record;
@@ -155,7 +163,7 @@ void op_refused(struct broker *broker, const struct op_refusal *refusal)
         report_who(session, &entry);
     (void)snprintf(entry.sentence, sizeof(entry.sentence), "%s", refusal->sentence);
     report_shortage(broker, refusal->shortage, &entry);
-    (void)history_add(broker->history, &entry);
+    (void)report_add(broker, &entry);
 }
 
 void op_refusal_counted(struct broker *broker, uint32_t status)
@@ -176,7 +184,7 @@ void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t
     if (!who)
         return;
     report_who(who, &entry);
-    (void)history_add(broker->history, &entry);
+    (void)report_add(broker, &entry);
 }
 
 void report_wait(struct broker *broker, const struct session *session, const struct shortage *shortage)
@@ -185,7 +193,7 @@ void report_wait(struct broker *broker, const struct session *session, const str
 
     report_who(session, &entry);
     report_shortage(broker, shortage, &entry);
-    (void)history_add(broker->history, &entry);
+    (void)report_add(broker, &entry);
     counters_wait(broker->counters, shortage->waited_ms);
 }
 
@@ -204,5 +212,5 @@ uint32_t report_session_ended(struct broker *broker, const struct session *sessi
     /* one that died is counted when it is known how */
     if (end != HISTORY_END_DIED)
         counters_end(broker->counters, end);
-    return history_add(broker->history, &entry);
+    return report_add(broker, &entry);
 }

@@ -9,6 +9,7 @@
 #include "broker/lookup.h"
 #include "broker/report.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 #include "log/log.h"
 #include "mem/handle.h"
 
@@ -32,7 +33,8 @@ void session_end(struct broker *broker, struct session *session, enum history_en
         session_detach(session);
         broker->host.disconnect(broker->host.userdata, connection);
     }
-    list_remove(&client->subscribed);
+    client->died = how == HISTORY_END_DIED;
+    subscribe_end(broker, session);
     list_remove(&client->lingering);
     list_append(&broker->ending, &client->in_ending);
     timers_clear_record(&broker->timers, TIME_GRACE, id);

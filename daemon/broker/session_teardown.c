@@ -4,9 +4,11 @@
 
 #include "broker/caches.h"
 #include "broker/claims.h"
+#include "broker/deaths.h"
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
+#include "broker/subscriptions.h"
 
 /* holds, names and the like given up in one turn; each may close a small buffer */
 #define TEARDOWN_SLICE 4
@@ -20,6 +22,7 @@ static bool give_up_one(struct broker *broker, struct session *session)
     if (hold) {
         struct buffer *buffer = hold->buffer;
 
+        event_hold(broker, client_of(session)->died ? EVENT_DIED : EVENT_LEFT, hold);
         caches_hold_ends(broker, hold);
         hold_free(hold);
         lifecycle_claim_gone(broker, buffer);
@@ -65,6 +68,7 @@ void sessions_take_apart(struct timer *timer)
         session = client->session;
         if (give_up_one(broker, session))
             continue;
+        death_tell(broker, session);
         list_remove(&client->in_ending);
         list_append(&broker->gone, &client->in_ending);
         client->has_release_log = session->release_log >= 0;

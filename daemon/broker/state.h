@@ -11,7 +11,7 @@
  *     dedup.c     each request once, however often it comes
  *     recover.c, handed.c, survey.c   what another broker left
  *     check.c    I5, proven
- *     events.c   who is told what
+ *     events.c   who is told what; subscriptions.c what becomes of buffers
  *     report.c   what is remembered and counted of refusals, waits and ends; deaths.c finds out how processes ended
  *     broker.c   makes it of these, and is driven by the loop
  *     pending.c, jobs.c, timers.c   what is going on
@@ -92,6 +92,9 @@ struct broker {
     struct list gone;       /* … and taken apart, which is not committed yet */
     struct buffer *closing; /* those to be closed at the next commit, chained by exit.next */
     struct list subscribers;
+    struct list subscriptions; /* of struct subscriptions: subscriptions.c */
+    struct list told_next;     /* … those for which something waits */
+    struct timer told_turn;
     struct news *news; /* a ring; news_at is how far the first of them has been sent: events.c */
     unsigned first_news;
     unsigned n_news;

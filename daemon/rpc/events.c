@@ -13,6 +13,9 @@
 #include "proto/methods.h"
 #include "rpc/rpc.h"
 
+#define EVENTS_OF_HOLDS \
+    (MEMORYD__V1__EVENT_KIND__EVENT_HELD | MEMORYD__V1__EVENT_KIND__EVENT_LEFT | MEMORYD__V1__EVENT_KIND__EVENT_DIED)
+
 /* FNV-1a: it only distinguishes events, and a collision costs a hint. */
 static uint64_t key_of(uint32_t kind, const void *data, size_t size)
 {
@@ -33,6 +36,39 @@ static bool send_event(struct rpc_client *client, uint16_t method, const Protobu
     if (envelope_pack(message, rpc->out, MEMORYD_PAYLOAD_MAX, &size))
         return true;
     return rpc->transport->event(client->connection, &header, rpc->out, size, key);
+}
+
+/* About the same thing is also how somebody holds a buffer: whether it came, left or died. */
+static uint64_t key_of_holder(const struct broker_event *event)
+{
+    const uint32_t of_holds = EVENTS_OF_HOLDS;
+    const uint64_t about[] = {event->buffer, event->session};
+
+    return key_of(event->kind & of_holds ? of_holds : event->kind, about, sizeof(about));
+}
+
+static bool send_queued(struct rpc_client *client, const struct broker_event *event)
+{
+    Memoryd__V1__BufferEvent buffer = MEMORYD__V1__BUFFER_EVENT__INIT;
+    Memoryd__V1__DeathEvent death = MEMORYD__V1__DEATH_EVENT__INIT;
+    Memoryd__V1__HistoryEvent history = MEMORYD__V1__HISTORY_EVENT__INIT;
+
+    if (event->kind == MEMORYD__V1__EVENT_KIND__EVENT_HISTORY)
+        return send_event(client, METHOD_EVENT_HISTORY, &history.base, key_of(event->kind, NULL, 0));
+    if (event->kind == MEMORYD__V1__EVENT_KIND__EVENT_DEATH) {
+        death.session = event->session;
+        death.uid = event->uid;
+        death.pid = (uint32_t)event->pid;
+        death.end = (Memoryd__V1__HistoryEntry__End)event->end;
+        death.status = event->status;
+        return send_event(client, METHOD_EVENT_DEATH, &death.base, key_of_holder(event));
+    }
+    buffer.kind = (Memoryd__V1__EventKind)event->kind;
+    buffer.buffer = event->buffer;
+    buffer.session = event->session;
+    buffer.uid = event->uid;
+    buffer.pid = (uint32_t)event->pid;
+    return send_event(client, METHOD_EVENT_BUFFER, &buffer.base, key_of_holder(event));
 }
 
 static bool send_kind(struct rpc_client *client, const struct broker_event *event)
@@ -61,7 +97,7 @@ static bool send_kind(struct rpc_client *client, const struct broker_event *even
     }
     if (event->kind == MEMORYD__V1__EVENT_KIND__EVENT_SHUTDOWN)
         return send_event(client, METHOD_EVENT_SHUTDOWN, &shutdown.base, key_of(event->kind, NULL, 0));
-    return false;
+    return event->kind != MEMORYD__V1__EVENT_KIND__EVENT_LOST && send_queued(client, event);
 }
 
 void rpc_client_event(struct rpc_client *client, const struct broker_event *event)

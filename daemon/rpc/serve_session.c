@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * HELLO, GOODBYE, PING, SUBSCRIBE; STATUS, CHECK, UPGRADE and RELOAD.
+ * HELLO, GOODBYE, PING, SUBSCRIBE, SUBSCRIBE_TO; STATUS, CHECK, UPGRADE and RELOAD.
  */
 
 #include <stdio.h>
@@ -94,6 +94,11 @@ int serve_ping(struct request *request, const Memoryd__V1__PingRequest *m)
 int serve_subscribe(struct request *request, const Memoryd__V1__SubscribeRequest *m)
 {
     return op_subscribe(&request->op, m->mask);
+}
+
+int serve_subscribe_to(struct request *request, const Memoryd__V1__SubscribeToRequest *m)
+{
+    return op_subscribe_to(&request->op, m->mask, m->buffer, m->name);
 }
 
 void answer_Done(struct request *request)

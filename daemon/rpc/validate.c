@@ -19,7 +19,10 @@
 #define RIGHTS_ALL                                                                                        \
     (MEMORYD__V1__RIGHT__RIGHT_READ | MEMORYD__V1__RIGHT__RIGHT_WRITE | MEMORYD__V1__RIGHT__RIGHT_SHARE | \
      MEMORYD__V1__RIGHT__RIGHT_MANAGE)
-#define EVENTS_ALL 31u
+#define EVENTS_ALL 8191u
+/* of one buffer, and of one name */
+#define EVENTS_OF_BUFFER 4070u
+#define EVENTS_OF_NAME   4u
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
@@ -141,6 +144,18 @@ static int validate_subscribe(const Memoryd__V1__SubscribeRequest *m, struct pro
     if (m->mask & ~EVENTS_ALL)
         return refuse(problem, STATUS_INVALID_ARGUMENT, "event mask 0x%x has bits without a meaning", m->mask);
     return 0;
+}
+
+static int validate_subscribe_to(const Memoryd__V1__SubscribeToRequest *m, struct problem *problem)
+{
+    uint32_t allowed = m->name[0] ? EVENTS_OF_NAME : EVENTS_OF_BUFFER;
+
+    if (!m->buffer == !m->name[0])
+        return bad_argument(problem, "a subscription is to one buffer or to one name");
+    if (m->mask & ~allowed)
+        return refuse(problem, STATUS_INVALID_ARGUMENT, "event mask 0x%x has bits that are not events of a %s", m->mask,
+                      m->name[0] ? "name" : "buffer");
+    return m->name[0] ? check_name(name_without_user(m->name), problem) : 0;
 }
 
 /* For binding a name, and for allocating with one. */

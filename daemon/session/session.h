@@ -42,11 +42,12 @@ struct session {
     void *userdata;          /* the broker's own */
     struct hold_tree holds;  /* by buffer; hold.h */
     uint32_t n_holds;
-    struct list tokens;       /* struct token's in_session */
-    struct list names;        /* struct name's in_session */
-    struct list reservations; /* struct reservation's in_session */
-    struct list kept;         /* struct kept's in_session, by sequence */
-    uint32_t n_kept;          /* that count against MEMORYD_UNACKNOWLEDGED_MAX */
+    struct list tokens;          /* struct token's in_session */
+    struct list names;           /* struct name's in_session */
+    struct list reservations;    /* struct reservation's in_session */
+    struct list kept;            /* struct kept's in_session, by sequence */
+    uint64_t subscription_bytes; /* of the broker's metadata, for what it has subscribed to */
+    uint32_t n_kept;             /* that count against MEMORYD_UNACKNOWLEDGED_MAX */
 };
 
 void sessions_init(struct sessions *sessions, struct ledger *ledger, struct accounts *accounts);

@@ -923,34 +923,64 @@ MEMCLIENT_API int memclient_address_query(const void *address, struct memclient_
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-/* A bit mask for memclient_event_subscribe(). */
+/* A bit mask for memclient_event_subscribe() and its like. */
 enum memclient_event_kind {
     MEMCLIENT_EVENT_PRESSURE = 1,  /* a pool filled up or emptied */
     MEMCLIENT_EVENT_DISCARDED = 2, /* another session discarded part of a buffer that this session holds */
     MEMCLIENT_EVENT_NAME = 4,      /* a name was bound or unbound */
     MEMCLIENT_EVENT_SHUTDOWN = 8,  /* the broker is stopping; nothing is freed */
-    /* Events were dropped, or the connection was lost: check again, by a call, which also connects again. Until then no
-     * other event comes. Every subscriber gets it. */
-    MEMCLIENT_EVENT_LOST = 16
+    /* Events were dropped, or the connection was lost: check again. Every subscriber gets it. */
+    MEMCLIENT_EVENT_LOST = 16,
+
+    /* Of a buffer that this session holds, or that is its user's; of any, for an administrator: */
+    MEMCLIENT_EVENT_HELD = 32,        /* another session began to hold it */
+    MEMCLIENT_EVENT_LEFT = 64,        /* another session holds it no more */
+    MEMCLIENT_EVENT_DIED = 128,       /* … since its process died; this never waits for how */
+    MEMCLIENT_EVENT_DEATH = 256,      /* how a process died that had a session, or that nobody knows: after its DIED */
+    MEMCLIENT_EVENT_PUBLISHED = 512,  /* another session published it */
+    MEMCLIENT_EVENT_MOVED = 1024,     /* another session moved it to another node */
+    MEMCLIENT_EVENT_DESTROYED = 2048, /* it has ended: it was destroyed, or nobody has a claim on it any more */
+
+    MEMCLIENT_EVENT_HISTORY = 4096 /* memclient_list_history() has something new */
 };
 
 struct memclient_event {
     size_t size;
     unsigned kind;                       /* one of enum memclient_event_kind */
     unsigned level;                      /* PRESSURE: 0 = below 85 % used, 1 = above it, 2 = above 95 % */
-    uint64_t buffer;                     /* DISCARDED, NAME: the buffer's id */
+    uint64_t buffer;                     /* DISCARDED, NAME, HELD to DIED, PUBLISHED to DESTROYED: the buffer's id */
     bool bound;                          /* NAME: bound, else unbound */
     char pool[MEMCLIENT_POOL_NAME_SIZE]; /* PRESSURE */
     char name[MEMCLIENT_NAME_SIZE];      /* NAME; with "uid:N/" before it where it is another user's */
+    uint64_t session;                    /* HELD, LEFT, DIED, DEATH: whose; 0 = only its buffer's user may know */
+    uint32_t uid;                        /* likewise its user; -1 = only that and administrators may know */
+    int32_t pid;                         /* likewise its process; 0 */
+    unsigned end;                        /* DEATH: MEMCLIENT_END_EXITED, _SIGNAL or _UNKNOWN */
+    unsigned exit_status;                /* DEATH: exit status, or signal */
 };
 #define MEMCLIENT_EVENT_INIT MEMCLIENT_SIZED(struct memclient_event)
 
-/* Sets which events this session gets; 0 = none. */
+/*
+ * Sets which events this session gets of everything that it may see; 0 = none.
+ *     -EDQUOT   too many sessions of this user have subscribed to HELD and the like
+ */
 MEMCLIENT_API int memclient_event_subscribe(struct memclient_context *ctx, unsigned mask);
 
 /*
+ * Sets which events this session gets, beside those, of one buffer, by its id: DISCARDED, NAME, HELD to DESTROYED; 0 =
+ * none. It ends with the buffer and with the session, but not with the broker's process.
+ *     -ENOENT   there is no such buffer;  -ESTALE  not any more
+ *     -EACCES   it is another user's, and this session does not hold it
+ *     -EDQUOT   64 buffers of a session, or too many sessions of this user
+ */
+MEMCLIENT_API int memclient_event_subscribe_buffer(struct memclient_context *ctx, uint64_t id, unsigned mask);
+/* The same of one name, "uid:N/" before another user's, whether it is bound or not: NAME, or 0 = none. 16 at most. */
+MEMCLIENT_API int memclient_event_subscribe_name(struct memclient_context *ctx, const char *name, unsigned mask);
+
+/*
  * A descriptor that polls readable when memclient_event_next() should be called, sometimes without an event. It is the
- * library's: do not read or close it. In a child made by fork(), call this again.
+ * library's: do not read or close it. While the broker is away it becomes readable now and then, and
+ * memclient_event_next() connects again. In a child made by fork(), call this again.
  */
 MEMCLIENT_API int memclient_event_fd(struct memclient_context *ctx, int *fd);
 

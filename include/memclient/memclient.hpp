@@ -261,7 +261,15 @@ enum class event_kind : unsigned {
     discarded = MEMCLIENT_EVENT_DISCARDED,
     name = MEMCLIENT_EVENT_NAME,
     shutdown = MEMCLIENT_EVENT_SHUTDOWN,
-    lost = MEMCLIENT_EVENT_LOST
+    lost = MEMCLIENT_EVENT_LOST,
+    held = MEMCLIENT_EVENT_HELD,
+    left = MEMCLIENT_EVENT_LEFT,
+    died = MEMCLIENT_EVENT_DIED,
+    death = MEMCLIENT_EVENT_DEATH,
+    published = MEMCLIENT_EVENT_PUBLISHED,
+    moved = MEMCLIENT_EVENT_MOVED,
+    destroyed = MEMCLIENT_EVENT_DESTROYED,
+    history = MEMCLIENT_EVENT_HISTORY
 };
 
 namespace detail
@@ -860,6 +868,15 @@ class context : public detail::owner<memclient_context, memclient_context_close>
     void event_subscribe(event_kind kinds, on_error on = {}) const
     {
         on(memclient_event_subscribe(get(), detail::bits(kinds)));
+    }
+    /* Of one buffer, by its id, or of one name, beside those. */
+    void event_subscribe_buffer(std::uint64_t id, event_kind kinds, on_error on = {}) const
+    {
+        on(memclient_event_subscribe_buffer(get(), id, detail::bits(kinds)));
+    }
+    void event_subscribe_name(std::string_view name, event_kind kinds, on_error on = {}) const
+    {
+        on(memclient_event_subscribe_name(get(), detail::c_name(name).get(), detail::bits(kinds)));
     }
     /* Polls readable when there may be one; -1 on failure. It is the library's. */
     int event_fd(on_error on = {}) const

@@ -202,6 +202,8 @@ static void events(void **state)
     int fd = -1;
 
     reaches(memclient_event_subscribe(NULL, MEMCLIENT_EVENT_NAME));
+    reaches(memclient_event_subscribe_buffer(NULL, 1, MEMCLIENT_EVENT_HELD));
+    reaches(memclient_event_subscribe_name(NULL, "a", MEMCLIENT_EVENT_NAME));
     reaches(memclient_event_fd(NULL, &fd));
     reaches(memclient_event_next(NULL, &event));
     assert_int_equal(fd, -1);

@@ -80,6 +80,7 @@ manual api memclient_name memclient
 expect owner 'one at a time'
 manual api memclient_event memclient
 expect watch 'example/watched is bound'
+expect holders 'the child died and holds it no more'
 manual api memclient_list memclient
 expect pools 'there is memory'
 manual api memclient_broker memclient

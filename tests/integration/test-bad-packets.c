@@ -258,7 +258,11 @@ static void I8_values_out_of_range_are_refused_with_a_sentence(void **state)
         {METHOD_ALLOC, "\x42\x01\x01\x12\x01\x7f", 6, STATUS_NO_SUCH_NODE}, /* node = 127 */
         {METHOD_ALLOC, "\x42\x01\x01\x12\x02\x00\x00", 7, STATUS_INVALID_ARGUMENT},
         {METHOD_ALLOC, "\x42\x01\x00", 3, STATUS_SIZE_ZERO},
-        {METHOD_SUBSCRIBE, "\x08\x40", 2, STATUS_INVALID_ARGUMENT},
+        {METHOD_SUBSCRIBE, "\x08\x80\x40", 3, STATUS_INVALID_ARGUMENT},
+        {METHOD_SUBSCRIBE_TO, "\x08\x20", 2, STATUS_INVALID_ARGUMENT},
+        {METHOD_SUBSCRIBE_TO, "\x08\x20\x10\x01\x1a\x01x", 7, STATUS_INVALID_ARGUMENT},
+        {METHOD_SUBSCRIBE_TO, "\x08\x01\x10\x01", 4, STATUS_INVALID_ARGUMENT},
+        {METHOD_SUBSCRIBE_TO, "\x08\x04\x1a\x02//", 6, STATUS_BAD_NAME},
         {METHOD_OPEN, "\x0a\x03xyz", 5, STATUS_TOKEN_MALFORMED},
         {METHOD_LOOKUP,
          "\x0a\x04"

@@ -169,6 +169,20 @@ static void verify_subscribe(struct actor *a)
     drop(a);
 }
 
+static void act_subscribe_to(struct actor *a)
+{
+    CHECK_DONE(memclient_event_subscribe_buffer(a->ctx, memclient_buffer_id(a->buf), MEMCLIENT_EVENT_DESTROYED));
+}
+
+/* Another broker learns of it when the session is resumed, which is before the reply to this ping. */
+static void verify_subscribe_to(struct actor *a)
+{
+    CHECK_DONE(memclient_broker_ping(a->ctx));
+    CHECK_DONE(memclient_destroy_id(a->ctx, memclient_buffer_id(a->buf), 0));
+    CHECK(WAIT_UNTIL(comes(a->ctx, MEMCLIENT_EVENT_DESTROYED)));
+    drop(a);
+}
+
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
 static void act_alloc(struct actor *a)
@@ -808,6 +822,7 @@ const struct scenario scenarios[] = {
     {METHOD_PING, NULL, nothing, act_ping, nothing},
     {METHOD_SUBSCRIBE, NULL, nothing, act_subscribe, verify_subscribe},
     {METHOD_DOOR, NULL, prepare_adopt, act_door, verify_adopt},
+    {METHOD_SUBSCRIBE_TO, NULL, just_a_buffer, act_subscribe_to, verify_subscribe_to},
     {METHOD_ALLOC, NULL, nothing, act_alloc, verify_alloc},
     {METHOD_ALLOC, "with a token", prepare_alloc_shared, act_alloc_shared, verify_alloc_shared},
     {METHOD_ALLOC, "with a name", nothing, act_alloc_named, verify_alloc_named},

@@ -182,6 +182,12 @@ int op_subscribe(struct op *op, uint32_t mask)
     return operation(op, "subscribe");
 }
 
+int op_subscribe_to(struct op *op, uint32_t mask, uint64_t buffer, const char *name)
+{
+    fake.mask = mask;
+    return operation(op, "subscribe_to");
+}
+
 int op_open_fds(struct op *op, const struct fd_list *list, struct fdset *opened, struct statuses *result,
                 struct fdset *fds)
 {

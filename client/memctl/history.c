@@ -2,6 +2,7 @@
 /*
  * The commands about what happened, and about what users may have: why, events and limits.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include "memctl/line.h"
 #include "memctl/text.h"
 
-/* How often `events --follow` asks, and how far back `why` looks if it is not told. */
+/* How often `events --follow` asks a broker that has no events for that; how far back `why` looks if it is not told. */
 enum { FOLLOW_MS = 500, WHY_MS = 3600000 };
 
 struct history_query {
@@ -136,8 +137,29 @@ static void follow_print_json(const json_t *row)
     putchar('\n');
 }
 
+/* Until the history has something new, or may have, since a broker was lost. < 0: `fd` is none. */
+static int follow_wait(struct memclient_context *ctx, int fd)
+{
+    struct memclient_event event = MEMCLIENT_EVENT_INIT;
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+    if (fd < 0) {
+        (void)poll(NULL, 0, FOLLOW_MS);
+        return 0;
+    }
+    while (memclient_event_next(ctx, &event) < 0)
+        if (poll(&wait, 1, -1) < 0)
+            return -errno;
+    return 0;
+}
+
 static int follow(struct history_query *query, const struct invocation *invocation, struct memclient_context *ctx)
 {
+    int fd = -1;
+
+    /* before it is listed, so that nothing is missed */
+    if (!memclient_event_subscribe(ctx, MEMCLIENT_EVENT_HISTORY) && memclient_event_fd(ctx, &fd) < 0)
+        fd = -1;
     for (;;) {
         size_t index;
         json_t *row;
@@ -150,9 +172,10 @@ static int follow(struct history_query *query, const struct invocation *invocati
         json_decref(query->output.rows);
         if (!r)
             r = output_flush();
+        if (!r)
+            r = follow_wait(ctx, fd);
         if (r)
             return r;
-        (void)poll(NULL, 0, FOLLOW_MS);
     }
 }
 

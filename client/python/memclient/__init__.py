@@ -49,7 +49,7 @@ from . import (
 from ._arrays import array, empty, frombuffer, zeros
 from ._buffers import Buffer, BufferInfo, Holder, Pages, Placement, State, alloc, open, unbind
 from ._dumps import dumps, loads
-from ._events import Event, EventKind, events
+from ._events import Event, EventKind, Events, events
 from ._listings import (
     BrokerInfo,
     NameInfo,

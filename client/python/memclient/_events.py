@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple
 
 from . import _memclient
 from ._times import milliseconds
 
-__all__ = ["Event", "EventKind", "events"]
+__all__ = ["Event", "EventKind", "Events", "events"]
 
 
 class EventKind(enum.IntFlag):
@@ -23,6 +24,14 @@ class EventKind(enum.IntFlag):
     NAME = 4  #: a name was bound or unbound
     SHUTDOWN = 8  #: the broker is stopping; nothing is freed
     LOST = 16  #: events were missed; everybody gets it
+    HELD = 32  #: another process began to hold a buffer
+    LEFT = 64  #: … holds it no more
+    DIED = 128  #: … since it died; this never waits for how
+    DEATH = 256  #: how a process died that had a session: `end` and `exit_status`
+    PUBLISHED = 512  #: another process published a buffer
+    MOVED = 1024  #: … or moved it to another node
+    DESTROYED = 2048  #: a buffer has ended
+    HISTORY = 4096  #: `memctl events` has something new
 
 
 class Event(NamedTuple):
@@ -30,34 +39,105 @@ class Event(NamedTuple):
 
     kind: EventKind
     level: int  #: PRESSURE: 0 = below 85 % used, 1 = above it, 2 = above 95 %
-    buffer: int  #: DISCARDED, NAME: the buffer's id
+    buffer: int  #: the buffer's id; 0 of PRESSURE, SHUTDOWN, LOST, DEATH and HISTORY
     bound: bool  #: NAME: bound, else unbound
     pool: str  #: PRESSURE
     name: str  #: NAME
+    session: int  #: HELD, LEFT, DIED, DEATH: whose; 0 = only the buffer's user may know
+    uid: int | None  #: likewise its user; None = only that and administrators may know
+    pid: int | None  #: likewise its process
+    end: int  #: DEATH: 3 = exited, 4 = killed by a signal, 5 = nobody knows
+    exit_status: int  #: DEATH: exit status, or number of the signal
 
 
-def events(kinds: EventKind = EventKind(15), *, timeout: float | None = None) -> Iterator[Event]:
-    """Yields events of these kinds from now on, until none has come for `timeout` seconds; None = for ever.
+_SIMPLE = EventKind.PRESSURE | EventKind.DISCARDED | EventKind.NAME | EventKind.SHUTDOWN
+_OF_BUFFER = (
+    EventKind.HELD
+    | EventKind.LEFT
+    | EventKind.DIED
+    | EventKind.DEATH
+    | EventKind.PUBLISHED
+    | EventKind.MOVED
+    | EventKind.DESTROYED
+)
 
-    What a process subscribes to is one thing for all of its threads: the last call counts.
+
+def _take() -> Event | None:
+    row = _memclient.event_next()
+    if row is None:
+        return None
+    uid, pid = row.pop("uid"), row.pop("pid")
+    known = pid != 0
+    return Event(
+        EventKind(row.pop("kind")), uid=uid if known else None, pid=pid if known else None, **row
+    )
+
+
+class Events(Iterator[Event], AsyncIterator[Event]):
+    """What `events()` returns: for `for`, and in a loop of asyncio for `async for`."""
+
+    def __init__(self, patience: float | None) -> None:
+        self._patience = patience
+
+    def __next__(self) -> Event:
+        end = None if self._patience is None else time.monotonic() + self._patience
+        while (event := _take()) is None:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                raise StopIteration
+            # the descriptor is another one after fork(); a connection that is lost makes it readable
+            poll = select.poll()
+            poll.register(_memclient.event_fd(), select.POLLIN)
+            poll.poll(None if left is None else left * 1000)
+        return event
+
+    def __aiter__(self) -> Events:
+        return self
+
+    async def __anext__(self) -> Event:
+        try:
+            return await asyncio.wait_for(self._come(), self._patience)
+        except TimeoutError:
+            raise StopAsyncIteration from None
+
+    async def _come(self) -> Event:
+        loop = asyncio.get_running_loop()
+        while (event := _take()) is None:
+            readable = asyncio.Event()
+            fd = _memclient.event_fd()
+            loop.add_reader(fd, readable.set)
+            try:
+                await readable.wait()
+            finally:
+                loop.remove_reader(fd)
+        return event
+
+
+def events(
+    kinds: EventKind | None = None,
+    *,
+    buffer: int | None = None,
+    name: str | None = None,
+    timeout: float | None = None,
+) -> Events:
+    """Gives events of these kinds from now on, until none has come for `timeout` seconds; None = for ever.
+
+    Of everything that this process may see, or of one buffer, by its id, or of one name, bound or not. Without `kinds`:
+    PRESSURE, DISCARDED, NAME and SHUTDOWN of everything, who holds it and what becomes of it of a buffer, NAME of a name.
+
+    What a process subscribes to is one thing for all of its threads and iterators: for everything, for each buffer and
+    for each name the last call counts, and who asks next gets the next event. `EventKind(0)` ends a subscription.
+
+    Raises NoRight if the buffer is another user's and this process does not hold it, Stale if it has ended, and
+    LimitReached if too many are subscribed to (see memclient_event(3)).
     """
     patience = None if timeout is None else milliseconds(timeout, "timeout") / 1000
-    _memclient.event_subscribe(int(EventKind(kinds)) & ~int(EventKind.LOST))
-    return _take_events(patience)
-
-
-def _take_events(patience: float | None) -> Iterator[Event]:
-    last = time.monotonic()
-    while True:
-        row = _memclient.event_next()
-        if row is not None:
-            yield Event(EventKind(row.pop("kind")), **row)
-            last = time.monotonic()
-            continue
-        left = None if patience is None else last + patience - time.monotonic()
-        if left is not None and left <= 0:
-            return
-        # the descriptor is another one after fork(); a connection that is lost makes it readable
-        poll = select.poll()
-        poll.register(_memclient.event_fd(), select.POLLIN)
-        poll.poll(None if left is None else left * 1000)
+    if buffer is not None and name is not None:
+        raise TypeError("events are of a buffer or of a name, not of both")
+    if buffer is not None:
+        _memclient.event_subscribe_buffer(buffer, int(_OF_BUFFER if kinds is None else EventKind(kinds)))
+    elif name is not None:
+        _memclient.event_subscribe_name(name, int(EventKind.NAME if kinds is None else EventKind(kinds)))
+    else:
+        _memclient.event_subscribe(int(_SIMPLE if kinds is None else EventKind(kinds)) & ~int(EventKind.LOST))
+    return Events(patience)

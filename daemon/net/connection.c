@@ -8,11 +8,19 @@
 #include "net/internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/sockio.h"
+
+/*
+ * A user's connections that wait for their first turn. With more, for each that comes some of the others are looked at:
+ * two, so that there are at most about twice as many as are still open at the other end.
+ */
+#define UNIDENTIFIED_MANY 64
+#define LEFT_LOOKED_AT    2
 
 void connection_arm_deadline(struct connection *connection, uint64_t ms)
 {
@@ -141,12 +149,31 @@ static void connection_read(struct connection *connection)
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
+bool socket_is_left(int fd)
+{
+    struct pollfd polled = {.fd = fd};
+
+    return poll(&polled, 1, 0) > 0 && (polled.revents & POLLHUP);
+}
+
+static void connection_wait_no_more(struct connection *connection)
+{
+    connection->user->n_unidentified -= list_is_linked(&connection->unidentified_link);
+    list_remove(&connection->unidentified_link);
+}
+
 /* What is dear about a new connection is done here, so that a storm of them takes turns with other users' requests. */
 static void connection_identify(struct connection *connection)
 {
     struct net *net = connection->net;
-    int r = peer_identify(&connection->peer, connection->fd);
+    int r;
 
+    connection_wait_no_more(connection);
+    if (socket_is_left(connection->fd)) {
+        connection_close(connection, LOG_LEVEL_DEBUG, "has left before it was its turn");
+        return;
+    }
+    r = peer_identify(&connection->peer, connection->fd);
     if (r == PEER_NO_ROOM)
         connection_close(connection, LOG_LEVEL_WARNING, "turned away: no descriptor is left (LimitNOFILE=)");
     else if (r)
@@ -177,6 +204,21 @@ static void connection_end(struct connection *connection)
     connection_free(connection);
     if (r < 0)
         net_fail(net, r);
+}
+
+/* Whoever connects and leaves as fast as it can would have as many waiting here as it may have connections. */
+void connections_end_left(struct net_user *user)
+{
+    for (unsigned n = 0; n < LEFT_LOOKED_AT && user->n_unidentified > UNIDENTIFIED_MANY; n++) {
+        struct list *link = list_pop(&user->unidentified);
+        struct connection *connection = container_of(link, struct connection, unidentified_link);
+
+        list_append(&user->unidentified, link);
+        if (!socket_is_left(connection->fd))
+            continue;
+        connection_close(connection, LOG_LEVEL_DEBUG, "has left before it was its turn");
+        connection_end(connection);
+    }
 }
 
 /* A turn: one thing. */
@@ -259,6 +301,9 @@ struct connection *connection_new(struct net *net, int fd, struct peer *peer, st
     connection->peer = *peer;
     *peer = (struct peer)PEER_NULL;
     fair_task_init(&connection->task, connection_serve);
+    list_init(&connection->unidentified_link);
+    list_append(&user->unidentified, &connection->unidentified_link);
+    user->n_unidentified++;
     list_init(&connection->in_flight_link);
     list_init(&connection->waiting_link);
     list_init(&connection->unread_link);
@@ -277,6 +322,7 @@ struct connection *connection_free(struct connection *connection)
 
     outbox_clear(connection);
     outbox_delivered(connection);
+    connection_wait_no_more(connection);
     list_remove(&connection->in_connections);
     fair_queue_remove(&net->queue, &connection->user->flow, &connection->task);
     net->n_connections--;

@@ -49,6 +49,7 @@ struct connection {
     void *userdata;      /* the handler's */
 
     struct list in_connections;
+    struct list unidentified_link;
     struct list in_flight_link;
     struct list waiting_link;
     struct list unread_link;

@@ -23,6 +23,8 @@ struct net_user {
     char why_crowded[PROBLEM_SENTENCE_MAX]; /* of its last connection beyond that */
     unsigned connections_most;
     unsigned connections;
+    struct list unidentified; /* of these, the one that has waited longest for its first turn first */
+    unsigned n_unidentified;
     unsigned fds_in_flight;
     size_t queued;
     size_t unread;         /* of all connections */
@@ -57,6 +59,11 @@ void net_budget_helped(struct net *net);
  * memory. */
 struct connection *connection_new(struct net *net, int fd, struct peer *peer, struct net_user *user, bool peeks);
 struct connection *connection_free(struct connection *connection);
+
+/* Has its client closed this socket? */
+bool socket_is_left(int fd);
+/* This user connects. If many of its connections wait for their first turn, ends some that have left again. */
+void connections_end_left(struct net_user *user);
 
 /* Has it served in its turn, if there is anything to do. */
 void connection_schedule(struct connection *connection);

@@ -7,7 +7,9 @@
  * (connection.c).
  *
  * Accepting takes turns with the users (fair_queue.h), one connection at a time, so that a storm has a part of the loop
- * like any other work.
+ * like any other work. Who has left meanwhile is not let in at all: that is most of a storm, and to let them in and see
+ * them leave costs several times as much as to connect and leave does. Their user's part of the loop would not do, and
+ * it would soon have all the connections that it may have.
  */
 
 #include "net/listener.h"
@@ -27,9 +29,10 @@
 #define TURN_AWAY_MAX 16
 /*
  * Parts of the loop that those who connect have together, beside one of each user. Were it less than a storm takes, the
- * kernel's queue would be full, and whoever connects would wait until thousands are let in.
+ * kernel's queue would be full, and whoever connects would wait until thousands are let in; were it more, whoever only
+ * calls would have less beside a storm.
  */
-#define LISTENER_WEIGHT 4
+#define LISTENER_WEIGHT 2
 
 struct listener {
     struct net *net;
@@ -197,8 +200,13 @@ static void listener_receive(struct listener *listener, int fd)
     struct peer peer = PEER_NULL;
     struct net_user *user = NULL;
     bool peeks = !sockio_refuses_fds(fd);
-    int r = peer_init_user(&peer, fd);
+    int r;
 
+    if (!peeks && socket_is_left(fd)) {
+        fd_close(fd);
+        return;
+    }
+    r = peer_init_user(&peer, fd);
     if (peeks)
         (void)sockio_refuse_fds(fd);
     if (r)
@@ -209,8 +217,10 @@ static void listener_receive(struct listener *listener, int fd)
         listener_admit(listener, &fd, &peer, user, peeks);
     if (fd >= 0)
         net_close_socket(net, r ? (uid_t)-1 : peer.uid, fd, peeks);
-    if (user)
+    if (user) {
+        connections_end_left(user);
         net_user_unref(net, user);
+    }
     peer_deinit(&peer);
 }
 

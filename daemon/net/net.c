@@ -118,6 +118,7 @@ static struct net_user *net_user_new(uid_t uid)
     user->share = SHARE_ALL;
     user->refs = 1;
     fair_flow_init(&user->flow);
+    list_init(&user->unidentified);
     list_init(&user->unread_by);
     list_init(&user->in_left);
     return user;

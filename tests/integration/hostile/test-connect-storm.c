@@ -5,11 +5,19 @@
  *
  * Nothing is timed: the broker is stopped while they connect. Each socket is in an epoll set, where sockets are in the
  * order in which they became readable: that is the order in which the broker answered.
+ *
+ * And one that connects and leaves, without end: has the broker ever many more descriptors than that user?
  */
 #include "tests/support/test.h"
 
+#include <dirent.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "proto/methods.h"
@@ -18,7 +26,7 @@
 #include "tests/support/fd.h"
 #include "tests/support/wait.h"
 
-enum { STORM = 1200 };
+enum { STORM = 1200, LEAVING = 20000, AT_A_TIME = 64, LEFT_MAX = 1000 };
 
 static struct broker_process broker;
 static int storm[STORM];
@@ -98,11 +106,110 @@ static void I7_a_user_has_no_more_connections_than_its_part(void **state)
     broker_stop(&broker);
 }
 
+/* ---- who connects and leaves ------------------------------------------------------------------------------------- */
+
+struct leaver {
+    unsigned at_a_time; /* so many sockets are open, and the one that was opened first is closed for the next */
+    unsigned long n;    /* so many times it has connected */
+};
+
+static int leaver_connect(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    CHECK(fd >= 0);
+    memcpy(address.sun_path, broker.socket, strlen(broker.socket) + 1);
+    CHECK(!connect(fd, (struct sockaddr *)&address, sizeof(address)));
+    return fd;
+}
+
+static void connect_and_leave(int channel, void *context)
+{
+    volatile struct leaver *leaver = context;
+    int sockets[AT_A_TIME];
+
+    become(UID_STRANGER);
+    for (unsigned i = 0; i < leaver->at_a_time; i++)
+        sockets[i] = leaver_connect();
+    tell(channel);
+    for (unsigned i = 0;; i = (i + 1) % leaver->at_a_time) {
+        close(sockets[i]);
+        sockets[i] = leaver_connect();
+        leaver->n++;
+    }
+}
+
+static unsigned broker_fds(void)
+{
+    unsigned n = 0;
+    char path[64];
+    DIR *folder;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)broker_child(&broker));
+    folder = opendir(path);
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+/* Others are let in and served meanwhile, and when it is over nothing is left of it. */
+static void leave(unsigned at_a_time)
+{
+    volatile struct leaver *leaver =
+        mmap(NULL, sizeof(*leaver), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unsigned before, served = 0, most = 0, n;
+    int64_t end = wait_now_ms() + PATIENCE_MS;
+    struct child child;
+    pid_t served_by;
+
+    assert_true(leaver != MAP_FAILED);
+    leaver->at_a_time = at_a_time;
+    broker_start(&broker, "[limits]\nconnections = 8192\nuid_sessions = 4096\n", 0);
+    served_by = broker_child(&broker);
+    before = broker_fds();
+    child_start(&child, connect_and_leave, (void *)leaver);
+    child_hear(&child);
+    while ((leaver->n < LEAVING || served < 20) && wait_now_ms() < end) {
+        int victim = raw_client_as(&broker, UID_VICTIM);
+
+        assert_true(raw_is_served(victim));
+        assert_int_equal(raw_call(victim, METHOD_GOODBYE, NULL, 0), 0);
+        close(victim);
+        served++;
+        n = broker_fds();
+        most = n > most ? n : most;
+    }
+    assert_true(leaver->n >= LEAVING);
+    assert_in_range(most, before, before + LEFT_MAX);
+    child_kill(&child);
+    assert_true(WAIT_UNTIL(broker_fds() <= before));
+    assert_int_equal(broker_child(&broker), served_by);
+    broker_stop(&broker);
+    munmap((void *)leaver, sizeof(*leaver));
+}
+
+static void I7_who_connects_and_leaves_takes_few_descriptors(void **state)
+{
+    test_needs_root();
+    leave(1);
+}
+
+static void I7_who_connects_and_leaves_later_takes_few_descriptors(void **state)
+{
+    test_needs_root();
+    leave(AT_A_TIME);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(I7_who_connects_does_not_wait_until_a_storm_is_over),
         cmocka_unit_test(I7_a_user_has_no_more_connections_than_its_part),
+        cmocka_unit_test(I7_who_connects_and_leaves_takes_few_descriptors),
+        cmocka_unit_test(I7_who_connects_and_leaves_later_takes_few_descriptors),
     };
 
     return test_run(tests, setup, NULL);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/integration/clients.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "base/cleanup.h"
+#include "tests/support/memory_files.h"
 
 static struct broker_process the_broker;
 
@@ -139,45 +137,13 @@ void broker_check(struct broker_process *broker)
     memclient_context_close(ctx);
 }
 
-static int compare_inodes(const void *a, const void *b)
-{
-    ino_t x = *(const ino_t *)a, y = *(const ino_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 int broker_memory_files(struct broker_process *broker)
 {
-    char path[64], target[256];
-    _cleanup_free_ ino_t *inodes = NULL;
-    struct dirent *entry;
-    struct stat st;
-    int n = 0, files = 0;
-    DIR *dir;
+    struct memory_files files = {.n = 0};
+    int n = memory_files_add(&files, broker_child(broker)) ? (int)files.n : -1;
 
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)broker_child(broker));
-    dir = opendir(path);
-    if (dir == NULL)
-        return -1;
-    while ((entry = readdir(dir)) != NULL) {
-        ssize_t size = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
-
-        if (size < 0)
-            continue;
-        target[size] = '\0';
-        /* its own records are in one as well, "memoryd:ledger" */
-        if (strncmp(target, "/memfd:memoryd-", 15) != 0 || fstatat(dirfd(dir), entry->d_name, &st, 0) < 0)
-            continue;
-        inodes = reallocarray(inodes, (size_t)n + 1, sizeof(*inodes));
-        assert_non_null(inodes);
-        inodes[n++] = st.st_ino;
-    }
-    closedir(dir);
-    if (n)
-        qsort(inodes, (size_t)n, sizeof(*inodes), compare_inodes);
-    for (int i = 0; i < n; i++)
-        files += !i || inodes[i] != inodes[i - 1];
-    return files;
+    memory_files_deinit(&files);
+    return n;
 }
 
 static int add_used(const struct memclient_node_info *node, void *data)

@@ -2,8 +2,9 @@
 /*
  * The judge of make torture. What it knows it has from files and from /proc: the descriptors that keeper and broker
  * have open, the pages of the memory files, and the bytes in them, found by the id in their names. It asks the broker
- * only whether it says the same.
+ * only whether it says the same, of each buffer to the page.
  */
+#include "tests/integration/truth.h"
 #include "tests/torture/torture.h"
 
 #include <dirent.h>
@@ -13,8 +14,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define LINES       512
-#define BUFFER_FILE "/memfd:memoryd-"
+#include "tests/support/memory_files.h"
+
+#define LINES 512
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
@@ -58,7 +60,7 @@ static void add_line(int folder, const char *number, const char *target, void *d
     struct stat st;
 
     if (strncmp(target, "/memfd:", 7) == 0 && fstatat(folder, number, &st, 0) == 0) {
-        if (strncmp(target, BUFFER_FILE, strlen(BUFFER_FILE)) == 0)
+        if (strncmp(target, MEMORY_FILE, strlen(MEMORY_FILE)) == 0)
             lines->memory_files++;
         lines->memory_bytes += (uint64_t)st.st_blocks * 512;
     }
@@ -137,10 +139,10 @@ void judge_inventory(const char *socket, pid_t keeper, struct inventory *invento
 
     inventory->records = prove_sums(ctx);
     memclient_context_close(ctx);
-    /* the connection's descriptor goes when the broker has seen the end of it */
+    /* the connection's descriptors go when the broker has seen the end of it */
     for (int i = 0; i < 1000; i++) {
         take_inventory(keeper, inventory);
-        if (strstr(inventory->text, "broker socket") != NULL)
+        if (strstr(inventory->text, "memoryd:releases") == NULL)
             break;
         wait_a_moment();
     }
@@ -228,8 +230,8 @@ static void look_for(int folder, const char *number, const char *target, void *d
 {
     struct search *search = data;
 
-    if (search->fd < 0 && strncmp(target, BUFFER_FILE, strlen(BUFFER_FILE)) == 0 &&
-        strtoull(target + strlen(BUFFER_FILE), NULL, 10) == search->id)
+    if (search->fd < 0 && strncmp(target, MEMORY_FILE, strlen(MEMORY_FILE)) == 0 &&
+        strtoull(target + strlen(MEMORY_FILE), NULL, 10) == search->id)
         search->fd = openat(folder, number, O_RDONLY | O_CLOEXEC);
 }
 
@@ -363,6 +365,17 @@ static void settle_places(void)
     }
 }
 
+/* The kernel has as much as is listed, buffer by buffer: what was discarded has been written again. */
+static void prove_truth(struct memclient_context *ctx, pid_t keeper, uint64_t listed)
+{
+    struct truth truth;
+
+    if (!truth_comes(ctx, keeper, listed, 0, &truth))
+        complain("%" PRIu64 " bytes are listed (should be: %" PRIu64 ") and %" PRIu64
+                 " in stock, the kernel has %" PRIu64 ": %s",
+                 truth.listed, listed, truth.stock, truth.allocated, truth.fault);
+}
+
 void judge_round(const char *socket, pid_t keeper)
 {
     struct memclient_context *ctx = come(socket);
@@ -374,6 +387,7 @@ void judge_round(const char *socket, pid_t keeper)
     compare(ctx, &should);
     ASK(memclient_list_sessions(ctx, compare_session, NULL));
     prove_sums(ctx);
+    prove_truth(ctx, keeper, should.bytes);
     for (uint32_t i = 0; i < PLACES; i++)
         if (shared->places[i].life != LIFE_NONE)
             judge_bytes(keeper, i);

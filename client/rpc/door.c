@@ -12,6 +12,7 @@
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 #include "rpc/fail.h"
+#include "rpc/interrupt.h"
 
 /* A door that takes longer to answer may hang, and the broker is asked for another socket: to the same door if it only
  * has much to do, to another one if it hangs. */
@@ -47,19 +48,31 @@ void door_fork_child(struct channel_door *door)
 
 /* ---- a turn ------------------------------------------------------------------------------------------------------ */
 
+/* With the lock, which is not held while the program is asked. 0: another turn. */
+static int door_wait_on(struct channel_door *door, uint64_t deadline)
+{
+    bool wanted;
+
+    if (deadline_passed(deadline, clock_now_ns()))
+        return fail_with(ETIMEDOUT, "other threads showed descriptors to the broker for too long");
+    pthread_mutex_unlock(&door->lock);
+    wanted = interrupt_is_wanted();
+    pthread_mutex_lock(&door->lock);
+    return wanted ? interrupt_fail() : 0;
+}
+
 static int door_begin(struct channel_door *door, uint64_t deadline)
 {
     int r = 0;
 
     pthread_mutex_lock(&door->lock);
     while (door->busy && !r)
-        r = deadline_cond_wait(&door->free, &door->lock, deadline);
-    if (!door->busy)
-        r = 0;
+        if (deadline_cond_wait(&door->free, &door->lock, interrupt_deadline(deadline)) && door->busy)
+            r = door_wait_on(door, deadline);
     if (!r)
         door->busy = true;
     pthread_mutex_unlock(&door->lock);
-    return r ? fail_with(ETIMEDOUT, "other threads showed descriptors to the broker for too long") : 0;
+    return r;
 }
 
 static void door_end(struct channel_door *door)
@@ -102,7 +115,13 @@ static int door_open(struct channel *channel, uint64_t deadline)
     return 0;
 }
 
-/* As sockio_send(). */
+/* -EINTR: the program wants the wait to end. It is asked only if nothing came. */
+static int door_poll(struct pollfd *p, nfds_t n, uint64_t until, uint64_t now)
+{
+    return poll(p, n, deadline_poll_ms(until, now)) <= 0 && interrupt_is_wanted() ? interrupt_fail() : 0;
+}
+
+/* As sockio_send(), or as door_poll(). */
 static int door_ask(struct channel_door *door, int fd, enum door_kind kind, uint64_t until)
 {
     uint8_t packet[MEMORYD_DOOR_REQUEST];
@@ -115,13 +134,14 @@ static int door_ask(struct channel_door *door, int fd, enum door_kind kind, uint
 
         if (deadline_passed(until, now))
             break;
-        (void)poll(NULL, 0, deadline_poll_ms(soon < until ? soon : until, now));
+        if (door_poll(NULL, 0, soon < until ? soon : until, now))
+            return -EINTR;
     }
     return r;
 }
 
-/* False: none came. */
-static bool door_hear(struct channel_door *door, struct door_answer *answer, uint64_t until)
+/* 1; 0 if none came; or as door_poll(). */
+static int door_hear(struct channel_door *door, struct door_answer *answer, uint64_t until)
 {
     _cleanup_fdset_ struct fdset fds = FDSET_NULL;
     uint8_t packet[DOOR_ANSWER_MAX];
@@ -133,10 +153,24 @@ static bool door_hear(struct channel_door *door, struct door_answer *answer, uin
         uint64_t now = clock_now_ns();
 
         if (deadline_passed(until, now))
-            return false;
-        (void)poll(&p, 1, deadline_poll_ms(until, now));
+            return 0;
+        if (door_poll(&p, 1, until, now))
+            return -EINTR;
     }
     return !r && door_answer_decode(packet, size, answer);
+}
+
+/* 1; 0 if it takes too long; or negative. */
+static int door_ask_once(struct channel_door *door, int fd, enum door_kind kind, uint64_t until,
+                         struct door_answer *answer)
+{
+    int r = door_ask(door, fd, kind, until);
+
+    if (!r)
+        return door_hear(door, answer, until);
+    if (r < 0 && r != -EINTR)
+        return fail_with(-r, "the descriptor could not be shown to the broker");
+    return r < 0 ? r : 0;
 }
 
 static int door_try(struct channel *channel, int fd, enum door_kind kind, uint64_t deadline, uint64_t *ticket)
@@ -151,15 +185,13 @@ static int door_try(struct channel *channel, int fd, enum door_kind kind, uint64
             return r;
         until = deadline_after_ns(PATIENCE_NS);
         until = until < deadline ? until : deadline;
-        r = door_ask(&channel->door, fd, kind, until);
-        if (r < 0) {
-            door_close(&channel->door);
-            return fail_with(-r, "the descriptor could not be shown to the broker");
-        }
-        if (!r && door_hear(&channel->door, &answer, until))
+        r = door_ask_once(&channel->door, fd, kind, until, &answer);
+        if (r > 0)
             break;
         /* an answer that comes late must not be taken for the next one */
         door_close(&channel->door);
+        if (r < 0)
+            return r;
         if (deadline_passed(deadline, clock_now_ns()))
             return fail_with(ETIMEDOUT, "the broker's door did not answer in time");
     }

@@ -6,6 +6,7 @@ import copy
 import ctypes
 import errno
 import gc
+import importlib
 import mmap
 import os
 import pickle
@@ -221,6 +222,15 @@ class Buffers(BrokerTest):
         with self.assertRaises(OSError) as caught:
             memclient.open(10**6)
         self.assertEqual(caught.exception.errno, errno.EBADF)
+
+
+class Names(unittest.TestCase):
+    def test_all_of_every_part_is_in_the_package(self):
+        parts = "_arrays _buffers _dumps _events _listings _numpy _pickling _pool _reducers _rights _tokens errors"
+        names = ["library_version"]
+        for part in parts.split():
+            names += importlib.import_module(f"memclient.{part}").__all__
+        self.assertEqual(memclient.__all__, sorted(names))
 
 
 class Tokens(BrokerTest):

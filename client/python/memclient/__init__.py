@@ -32,20 +32,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import (
-    _arrays,
-    _buffers,
-    _dumps,
-    _events,
-    _listings,
-    _numpy,
-    _pickling,
-    _pool,
-    _reducers,
-    _rights,
-    _tokens,
-    errors,
-)
 from ._arrays import array, empty, frombuffer, zeros
 from ._buffers import Buffer, BufferInfo, Holder, Pages, Placement, State, alloc, open, unbind
 from ._dumps import dumps, loads
@@ -94,10 +80,69 @@ if TYPE_CHECKING:
     from ._ndarray import Array as Array
 
 __all__ = [
-    name
-    for part in (_buffers, _rights, _tokens, _arrays, _pool, _numpy, _pickling, _reducers, _dumps, errors, _listings, _events)
-    for name in part.__all__
-] + ["library_version"]
+    "Block",
+    "BrokerInfo",
+    "Buffer",
+    "BufferInfo",
+    "Busy",
+    "Error",
+    "Event",
+    "EventKind",
+    "Exists",
+    "Holder",
+    "Interrupted",
+    "Invalid",
+    "LimitReached",
+    "MANAGE",
+    "NameInfo",
+    "NoBroker",
+    "NoRight",
+    "NodeInfo",
+    "NotFound",
+    "NotSupported",
+    "Pages",
+    "Pickling",
+    "Placement",
+    "Pool",
+    "PoolFull",
+    "PoolInfo",
+    "PoolStatus",
+    "Published",
+    "READ",
+    "Right",
+    "SHARE",
+    "SessionInfo",
+    "Stale",
+    "State",
+    "TimedOut",
+    "Token",
+    "TokenError",
+    "TokenInfo",
+    "WRITE",
+    "alloc",
+    "array",
+    "broker",
+    "buffers",
+    "dumps",
+    "empty",
+    "events",
+    "from_dlpack",
+    "frombuffer",
+    "install",
+    "library_version",
+    "loads",
+    "names",
+    "nodes",
+    "numpy_allocator",
+    "open",
+    "pools",
+    "revoke",
+    "sessions",
+    "set_pickling",
+    "tokens",
+    "unbind",
+    "zeros",
+]
 
 #: The library's version.
 __version__: str = library_version

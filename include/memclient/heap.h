@@ -178,7 +178,8 @@ MEMCLIENT_API int memclient_heap_free(struct memclient_heap *heap, void *address
 /*
  * Gives a block to the member `to`, or 0 = to any. From now on it may not be used here. Until it is taken, this member
  * may take it back, unless it was given to a reader. Makes no call. Errors as of memclient_heap_free(), and
- *     -ESRCH      `to` is no member any more, and the block is still this one's
+ *     -ESRCH      `to` is no member any more, and the block is still this one's. A member that has died is one until it
+ *                 is swept, and what it is given then is free again with the rest
  */
 MEMCLIENT_API int memclient_block_give(struct memclient_heap *heap, void *address, uint64_t to,
                                        struct memclient_block *block);

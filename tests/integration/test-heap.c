@@ -82,8 +82,12 @@ static void a_block_goes_to_another_process_and_back(void **state)
             assert_done(memclient_heap_free(test.heap, p));
     }
     assert_int_equal(info_of(test.heap).members, 2);
+    assert_done(memclient_heap_alloc(test.heap, BLOCK, &p));
     child_kill(&child);
+    assert_done(memclient_block_give(test.heap, p, it, &block)); /* it was not swept yet */
     assert_true(WAIT_UNTIL(memclient_heap_sweep(test.heap) == 0 && info_of(test.heap).members == 1));
+    assert_refused(memclient_block_take(test.heap, &block, &p), ESTALE);
+    assert_refused(memclient_heap_free(test.heap, p), EALREADY);
     assert_done(memclient_heap_alloc(test.heap, BLOCK, &p));
     assert_refused(memclient_block_give(test.heap, p, it, &block), ESRCH);
     heap_end(&test);

@@ -98,7 +98,7 @@
 #include <sys/types.h>
 
 #define MEMCLIENT_VERSION_MAJOR 0
-#define MEMCLIENT_VERSION_MINOR 1
+#define MEMCLIENT_VERSION_MINOR 2
 #define MEMCLIENT_VERSION_PATCH 0
 
 #define MEMCLIENT_API __attribute__((__visibility__("default")))

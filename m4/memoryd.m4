@@ -155,6 +155,22 @@ AC_DEFUN([MEMORYD_OPTION_SECCOMP], [
     AM_CONDITIONAL([SANDBOX], [test "$with_seccomp" = yes])
 ])
 
+# Static probes for tracers, memoryd(8): PROBES.
+AC_DEFUN([MEMORYD_OPTION_PROBES], [
+    AC_ARG_ENABLE([probes],
+        [AS_HELP_STRING([--disable-probes],
+            [no static probes (USDT) for bpftrace, perf, gdb and SystemTap, as where there is no sys/sdt.h])],
+        [], [enable_probes=auto])
+    memoryd_probes=no
+    AS_IF([test "$enable_probes" != no], [AC_CHECK_HEADER([sys/sdt.h], [memoryd_probes=yes])])
+    AS_CASE([$enable_probes:$memoryd_probes],
+        [yes:no], [AC_MSG_ERROR([sys/sdt.h not found: install systemtap-sdt-dev, or give --disable-probes])])
+    enable_probes=$memoryd_probes
+    AC_DEFINE_UNQUOTED([PROBES], [`test "$enable_probes" = yes && echo 1 || echo 0`],
+                       [1 if the daemon has static probes])
+    AM_CONDITIONAL([PROBES], [test "$enable_probes" = yes])
+])
+
 # The Python module, for the interpreter that $PYTHON is, or the system's. It goes where that one looks, if this is below
 # the prefix; else into the prefix, and PYTHONPATH has to say so.
 AC_DEFUN([MEMORYD_OPTION_PYTHON], [

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "broker/check.h"
 #include "broker/closing.h"
 #include "broker/dedup.h"
@@ -107,6 +108,7 @@ int broker_new(struct broker **ret, const struct broker_options *options)
 
     if (!broker)
         return fatal(-ENOMEM);
+    PROBE(recovery_begin, options->n_inherited);
     broker_init(broker, options);
     r = events_init(broker);
     if (!r)
@@ -146,6 +148,8 @@ int broker_new(struct broker **ret, const struct broker_options *options)
     if (r)
         return fatal(r);
     broker_commit(broker);
+    PROBE(recovery_end, table_count(&broker->sessions.table), table_count(&broker->buffers.table),
+          broker->buffers.bytes);
     *ret = broker;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "broker/caches.h"
 #include "broker/claims.h"
 #include "broker/closing.h"
@@ -175,6 +176,7 @@ static void lifecycle_unreferenced(struct broker *broker, struct buffer *buffer)
     struct teardown *teardown;
 
     event_buffer(broker, EVENT_DESTROYED, buffer, 0);
+    PROBE(buffer_free, buffer->record->head.id, buffer->record->bytes, buffer->record->charged_uid);
     if (!drop_tokens(broker, buffer, TOKENS_SLICE)) {
         teardown = teardown_begin(broker, buffer);
         if (teardown)

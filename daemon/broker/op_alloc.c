@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "broker/batch.h"
 #include "broker/caches.h"
 #include "broker/claims.h"
@@ -146,6 +147,8 @@ static int alloc_wait(struct alloc *alloc)
         alloc->shortage = alloc_problem(alloc)->shortage;
         if (!alloc->shortage.resource)
             alloc->shortage = pool_shortage(alloc->pool, alloc->spec->sizes[0]);
+        PROBE(wait_begin, alloc->op->session, alloc->op->sequence, alloc->uid, &alloc->pool->name[0],
+              alloc->shortage.wanted);
     }
     *alloc_problem(alloc) = (struct problem)PROBLEM_NULL;
     alloc_begin_pending(alloc);
@@ -412,6 +415,8 @@ static int alloc_run(struct alloc *alloc)
             break;
         }
     }
+    if (r != OP_PENDING && alloc->waits_since)
+        PROBE(wait_end, alloc->op->session, alloc->op->sequence, alloc->uid, &alloc->pool->name[0], r);
     if (!r && alloc->waits_since)
         alloc_report_wait(alloc, session);
     if (r && r != OP_PENDING) {

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/probe.h"
 #include "broker/lookup.h"
 #include "broker/recover.h"
 #include "broker/sessions.h"
@@ -173,6 +174,8 @@ static int session_open(struct op *op, const struct hello_args *args, struct hel
         return r;
     }
     record_commit(&broker->sessions.table, session);
+    PROBE(session_begin, session->record->head.id, session->record->uid, session->record->pid,
+          &session->record->program[0]);
     session_occupies(broker, session, args);
     op->session = session->record->head.id;
     fill_hello(broker, session, result);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "broker/lookup.h"
 #include "broker/report.h"
 #include "broker/state.h"
@@ -25,6 +26,7 @@ void session_end(struct broker *broker, struct session *session, enum history_en
 
     if (client->ended)
         return;
+    PROBE(session_end, id, session->record->uid, session->record->pid, how, session->n_holds);
     reported = report_session_ended(broker, session, how);
     client->ended = true;
     record_change(&broker->sessions.table, session)->ended = 1;

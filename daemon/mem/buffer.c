@@ -11,6 +11,7 @@
 #include "base/align.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/probe.h"
 #include "mem/buffer_index.h"
 #include "proto/status.h"
 
@@ -204,6 +205,13 @@ void buffer_shift(struct buffers *buffers, const struct buffer *buffer, enum tal
     pool_shift(buffer_pool(buffers, buffer), &plan, buffer->charge.account, from, to);
 }
 
+/* Whoever pays for a part of it does so no longer. What never was anybody's has not been charged for long. */
+static void buffer_probe_credit(const struct buffer *buffer, uint64_t bytes)
+{
+    if (record_is_live(&buffer->record->head) && !buffer_is_unowned(buffer))
+        PROBE(buffer_credit, buffer->record->head.id, bytes, buffer->record->charged_uid);
+}
+
 /* What buffer_acquire() took, as far as it got, and the object. */
 static void buffer_dispose(struct buffers *buffers, struct buffer *buffer)
 {
@@ -212,6 +220,7 @@ static void buffer_dispose(struct buffers *buffers, struct buffer *buffer)
     assert(!buffer->pins && !buffer->n_holds && !buffer->n_tokens && !buffer->n_names);
     assert(RB_EMPTY(&buffer->holds) && list_is_empty(&buffer->tokens) && list_is_empty(&buffer->names));
 
+    buffer_probe_credit(buffer, record->bytes);
     buffer_set_watch(buffers, buffer, -1);
     if (record->inode && !buffer_is_foreign(buffer))
         buffer_unindex_inode(buffers, buffer);
@@ -305,6 +314,12 @@ int buffer_set_memory(struct buffers *buffers, struct buffer *buffer, int fd, co
     return 0;
 }
 
+/* Somebody has it now. */
+static void buffer_probe_alloc(const struct buffer *buffer)
+{
+    PROBE(buffer_alloc, buffer->record->head.id, buffer->record->bytes, buffer->record->charged_uid);
+}
+
 void buffer_commit(struct buffers *buffers, struct buffer *buffer)
 {
     assert(buffer->record->state == BUFFER_COMMITTING);
@@ -312,6 +327,8 @@ void buffer_commit(struct buffers *buffers, struct buffer *buffer)
     if (buffer->record->plan)
         record_commit(&buffers->plans, table_find(&buffers->plans, buffer->record->plan));
     record_commit(&buffers->table, buffer);
+    if (!buffer_is_unowned(buffer))
+        buffer_probe_alloc(buffer);
 }
 
 /* Only who pays is another one, or a first or last one; the pool has it as before. */
@@ -374,6 +391,7 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, uint64_t size, 
     buffers->n_stock--;
     buffers->bytes += record->bytes;
     audit_after(&buffers->table, buffer);
+    buffer_probe_alloc(buffer);
 }
 
 void buffer_count_state(struct buffers *buffers, enum buffer_state state, int by)
@@ -441,6 +459,7 @@ void buffer_lower(struct buffers *buffers, struct buffer *buffer, uint64_t by)
     buffers->bytes -= by;
     pool_lower(buffer_pool(buffers, buffer), record->node, buffer->charge.account, buffer_tally_state(buffer), by);
     charge_lower(&buffer->charge, by);
+    buffer_probe_credit(buffer, by);
     audit_after(&buffers->table, buffer);
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "broker/broker.h"
 #include "proto/envelope.h"
 #include "rpc/request.h"
@@ -181,6 +182,7 @@ static int dispatch_request(struct rpc_client *client, struct call *call, const 
     r = validate(call->method, message, &problem);
     if (r)
         return reply_problem(call, r, &problem);
+    PROBE(request_begin, method->name, call->session, call->sequence, client->who.uid, client->who.pid);
     request = request_begin(call);
     return request ? request_go(request, dispatch_serve(request, message)) : 0;
 }

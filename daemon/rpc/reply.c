@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "base/probe.h"
 #include "broker/broker.h"
 #include "log/log.h"
 #include "proto/envelope.h"
@@ -116,6 +117,7 @@ static void note_refusal(const struct call *call, unsigned status, const char *i
     op_refusal_counted(call->rpc->broker, status);
     if (status == STATUS_PROTOCOL)
         return;
+    PROBE(request_refused, method ? method->name : "", call->session, refusal.uid, status, sentence);
     log_client(is_answer(status) ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, call->client->who, "%s is refused%s: %s: %s",
                method ? method->name : "an unknown method", items, status_name(status), sentence);
     if (!is_answer(status) || status == STATUS_TIMED_OUT)

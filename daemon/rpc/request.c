@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/probe.h"
+
 static const struct {
+    const char *name;
     size_t result_size;
     void (*answer)(struct request *request);
 } forms[] = {
 #define X(id, NAME, name, Request, Reply, session, fds_in, fds_out, cost, repeat, grants) \
-    [METHOD_##NAME] = {sizeof(((struct request *)NULL)->result.Reply), answer_##Reply},
+    [METHOD_##NAME] = {#name, sizeof(((struct request *)NULL)->result.Reply), answer_##Reply},
     MEMORYD_METHODS(X)
 #undef X
 };
@@ -40,6 +43,7 @@ static void request_end(struct request *request, int status)
 {
     const struct call *call = &request->call;
 
+    PROBE(request_end, forms[call->method].name, call->session, call->sequence, status);
     if (call->noted && !status)
         op_noted(call->rpc->broker, call->session, call->method, call->buffer);
     if (request->call.client || request->call.kept) {

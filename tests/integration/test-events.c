@@ -152,8 +152,11 @@ static void come_and_go(int channel, void *context)
 {
     struct guest *guest = context;
     struct memclient_context *ctx = broker_connect_in_child(guest->socket);
+    struct memclient_name_options options = MEMCLIENT_NAME_OPTIONS_INIT;
     struct memclient_buffer *mine;
 
+    /* it is killed at any time, also while it has the name */
+    options.policy = MEMCLIENT_NAME_FREE;
     CHECK_DONE(memclient_alloc(ctx, 4096, NULL, &mine));
     tell(channel);
     for (;;) {
@@ -163,7 +166,7 @@ static void come_and_go(int channel, void *context)
         CHECK_DONE(memclient_open_token(visit, &guest->token, 0, &buf));
         memclient_buffer_unref(buf);
         memclient_context_close(visit);
-        CHECK_DONE(memclient_bind_name(mine, "events/again", NULL));
+        CHECK_DONE(memclient_bind_name(mine, "events/again", &options));
         CHECK_DONE(memclient_unbind_name(ctx, "events/again"));
         (void)poll(NULL, 0, 10);
     }

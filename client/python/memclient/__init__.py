@@ -88,6 +88,7 @@ __all__ = [
     "Error",
     "Event",
     "EventKind",
+    "Events",
     "Exists",
     "Holder",
     "Interrupted",

@@ -194,8 +194,8 @@ static void the_form_is_what_the_client_accepts(void **state)
 {
     static const char *const openmetrics[] = {
         "application/openmetrics-text",
-        "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
-        "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+        /* Prometheus */
+        "application/openmetrics-text;version=1.0.0,application/openmetrics-text;q=0.75,text/plain;q=0.5,*/*;q=0.1",
         "application/openmetrics-text; version=\"1.0.0\"; charset=utf-8",
         "text/plain; q=0.3 , Application/OpenMetrics-Text; Q=0.7",
         "application/openmetrics-text;q=0.5,text/plain;q=0.5",

@@ -2,6 +2,7 @@
 /* See broker.h. */
 #include "tests/integration/broker.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -267,16 +268,46 @@ bool broker_lives(const struct broker_process *broker)
     return waitid(P_PID, (id_t)broker->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
+unsigned broker_count_fds(pid_t pid)
+{
+    char path[64];
+    unsigned n = 0;
+    DIR *dir;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    dir = opendir(path);
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    (void)closedir(dir);
+    return n;
+}
+
 /* ---- raw clients ------------------------------------------------------------------------------------------------- */
+
+/* A descriptor, or -1 and errno. */
+static int try_to_connect(const struct broker_process *broker)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    FD_AUTO int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    memcpy(address.sun_path, broker->socket, strlen(broker->socket) + 1);
+    return fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -1 : steal_fd(&fd);
+}
 
 int raw_connect(const struct broker_process *broker)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = try_to_connect(broker);
 
     assert_ok(fd);
-    memcpy(address.sun_path, broker->socket, strlen(broker->socket) + 1);
-    assert_ok(connect(fd, (struct sockaddr *)&address, sizeof(address)));
+    return fd;
+}
+
+int raw_connect_in_child(const struct broker_process *broker)
+{
+    int fd = try_to_connect(broker);
+
+    CHECK(fd >= 0);
     return fd;
 }
 

@@ -45,6 +45,8 @@ void broker_kill_keeper(struct broker_process *broker);
 /* Did it ever say this? */
 bool broker_said(const struct broker_process *broker, const char *what);
 bool broker_lives(const struct broker_process *broker);
+/* Descriptors that this process, the keeper's or the broker's, has open. */
+unsigned broker_count_fds(pid_t pid);
 
 /* ---- raw clients ------------------------------------------------------------------------------------------------- */
 
@@ -58,6 +60,8 @@ struct raw_reply {
 };
 
 int raw_connect(const struct broker_process *broker);
+/* The same in a child process of the test, which ends if that fails. */
+int raw_connect_in_child(const struct broker_process *broker);
 /* connect and HELLO, which must work */
 int raw_client(const struct broker_process *broker);
 /* The same as another user, as root only: what the kernel says of a connection is who made it. */

@@ -3,7 +3,6 @@
  * The broker is killed and another one goes on: nothing of its clients is lost, and what ended while there was none is
  * noticed.
  */
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,21 +13,6 @@
 
 static const uint64_t sizes[] = {1, 4096, 65536, 300 << 10, 3 << 20};
 #define N (sizeof(sizes) / sizeof(*sizes))
-
-static int count_fds(pid_t pid)
-{
-    char path[64];
-    int n = 0;
-    DIR *dir;
-
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    dir = opendir(path);
-    assert_non_null(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
 
 /* Lets go of it. */
 static uint64_t id_of(struct memclient_buffer *buf)
@@ -64,7 +48,7 @@ static void everything_outlives_the_broker_I5(void **state)
     struct memclient_reservation *res = NULL;
     struct memclient_buffer *bufs[N] = {NULL}, *one_more = NULL;
     struct memclient_token token;
-    int keeper_fds, broker_fds;
+    unsigned keeper_fds, broker_fds;
     void *at[N] = {NULL};
     uint64_t used;
 
@@ -82,8 +66,8 @@ static void everything_outlives_the_broker_I5(void **state)
     assert_done(memclient_alloc(ctx, 1 << 20, NULL, &one_more));
     memclient_buffer_unref(one_more);
     assert_true(WAIT_UNTIL(broker_pool_used(ctx, NULL) == used));
-    keeper_fds = count_fds(broker->pid);
-    broker_fds = count_fds(broker_child(broker));
+    keeper_fds = broker_count_fds(broker->pid);
+    broker_fds = broker_count_fds(broker_child(broker));
 
     for (unsigned round = 0; round < 5; round++) {
         broker_kill_child(broker);
@@ -104,8 +88,8 @@ static void everything_outlives_the_broker_I5(void **state)
             assert_true(pattern_holds(at[i], sizes[i], i));
         }
         broker_check(broker);
-        assert_true(WAIT_UNTIL(count_fds(broker->pid) == keeper_fds));
-        assert_true(WAIT_UNTIL(count_fds(broker_child(broker)) == broker_fds));
+        assert_true(WAIT_UNTIL(broker_count_fds(broker->pid) == keeper_fds));
+        assert_true(WAIT_UNTIL(broker_count_fds(broker_child(broker)) == broker_fds));
     }
 
     assert_done(memclient_unbind_name(ctx, "recover/two"));

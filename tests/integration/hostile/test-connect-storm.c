@@ -10,14 +10,12 @@
  */
 #include "tests/support/test.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "proto/methods.h"
@@ -113,17 +111,6 @@ struct leaver {
     unsigned long n;    /* so many times it has connected */
 };
 
-static int leaver_connect(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    CHECK(fd >= 0);
-    memcpy(address.sun_path, broker.socket, strlen(broker.socket) + 1);
-    CHECK(!connect(fd, (struct sockaddr *)&address, sizeof(address)));
-    return fd;
-}
-
 static void connect_and_leave(int channel, void *context)
 {
     volatile struct leaver *leaver = context;
@@ -131,28 +118,13 @@ static void connect_and_leave(int channel, void *context)
 
     become(UID_STRANGER);
     for (unsigned i = 0; i < leaver->at_a_time; i++)
-        sockets[i] = leaver_connect();
+        sockets[i] = raw_connect_in_child(&broker);
     tell(channel);
     for (unsigned i = 0;; i = (i + 1) % leaver->at_a_time) {
         close(sockets[i]);
-        sockets[i] = leaver_connect();
+        sockets[i] = raw_connect_in_child(&broker);
         leaver->n++;
     }
-}
-
-static unsigned broker_fds(void)
-{
-    unsigned n = 0;
-    char path[64];
-    DIR *folder;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)broker_child(&broker));
-    folder = opendir(path);
-    assert_non_null(folder);
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n;
 }
 
 /* Others are let in and served meanwhile, and when it is over nothing is left of it. */
@@ -169,7 +141,7 @@ static void leave(unsigned at_a_time)
     leaver->at_a_time = at_a_time;
     broker_start(&broker, "[limits]\nconnections = 8192\nuid_sessions = 4096\n", 0);
     served_by = broker_child(&broker);
-    before = broker_fds();
+    before = broker_count_fds(served_by);
     child_start(&child, connect_and_leave, (void *)leaver);
     child_hear(&child);
     while ((leaver->n < LEAVING || served < 20) && wait_now_ms() < end) {
@@ -179,13 +151,13 @@ static void leave(unsigned at_a_time)
         assert_int_equal(raw_call(victim, METHOD_GOODBYE, NULL, 0), 0);
         close(victim);
         served++;
-        n = broker_fds();
+        n = broker_count_fds(served_by);
         most = n > most ? n : most;
     }
     assert_true(leaver->n >= LEAVING);
     assert_in_range(most, before, before + LEFT_MAX);
     child_kill(&child);
-    assert_true(WAIT_UNTIL(broker_fds() <= before));
+    assert_true(WAIT_UNTIL(broker_count_fds(served_by) <= before));
     assert_int_equal(broker_child(&broker), served_by);
     broker_stop(&broker);
     munmap((void *)leaver, sizeof(*leaver));

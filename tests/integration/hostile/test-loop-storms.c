@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "proto/frame.h"
@@ -107,17 +106,6 @@ static int teardown(void **state)
 
 /* ---- attackers --------------------------------------------------------------------------------------------------- */
 
-static int hostile_connect(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    CHECK(fd >= 0);
-    memcpy(address.sun_path, broker.socket, strlen(broker.socket) + 1);
-    CHECK(!connect(fd, (struct sockaddr *)&address, sizeof(address)));
-    return fd;
-}
-
 static void hostile_ask(int fd, uint16_t method)
 {
     static uint64_t sequence;
@@ -137,7 +125,7 @@ static void hostile_hear(int fd)
 
 static int hostile_open(void)
 {
-    int fd = hostile_connect();
+    int fd = raw_connect_in_child(&broker);
 
     hostile_ask(fd, METHOD_HELLO);
     hostile_hear(fd);
@@ -183,7 +171,7 @@ static void storm(int channel, void *context)
     become(UID_STRANGER);
     tell(channel);
     for (;;)
-        close(hostile_connect());
+        close(raw_connect_in_child(&broker));
 }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */

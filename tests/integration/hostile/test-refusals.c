@@ -7,7 +7,6 @@
 #include "tests/integration/wire.h"
 #include "tests/support/test.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,21 +51,6 @@ static unsigned long memory_kib(void)
     return kib;
 }
 
-static unsigned descriptors(void)
-{
-    char path[64];
-    unsigned n = 0;
-    DIR *folder;
-
-    snprintf(path, sizeof(path), "/proc/%d/fd", broker_child(&broker));
-    folder = opendir(path);
-    assert_non_null(folder);
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n;
-}
-
 struct kind {
     uint16_t method;
     const ProtobufCMessage *message;
@@ -89,7 +73,7 @@ static void refuse(const struct kind *kind)
 static void leaves_nothing(const struct kind *kind)
 {
     /* before the first one: what comes is closed a moment later */
-    unsigned had = descriptors() + DESCRIPTORS;
+    unsigned had = broker_count_fds(broker_child(&broker)) + DESCRIPTORS;
     unsigned long memory;
 
     for (unsigned i = 0; i < 100; i++)
@@ -97,8 +81,8 @@ static void leaves_nothing(const struct kind *kind)
     memory = memory_kib();
     for (unsigned long i = 0; i < times(); i++)
         refuse(kind);
-    if (!WAIT_UNTIL(descriptors() <= had))
-        fail_msg("method %u: %u descriptors instead of %u", kind->method, descriptors(), had);
+    if (!WAIT_UNTIL(broker_count_fds(broker_child(&broker)) <= had))
+        fail_msg("method %u: %u descriptors instead of %u", kind->method, broker_count_fds(broker_child(&broker)), had);
     /* sanitizers keep for a while what is freed */
     if (!TEST_ASAN && !TEST_TSAN && memory_kib() > memory + MEMORY_KIB)
         fail_msg("method %u: %lu KiB instead of %lu", kind->method, memory_kib(), memory);
@@ -186,13 +170,13 @@ static void I7_what_the_door_refuses_leaves_nothing(void **state)
     broker_start(&broker, NULL, 0);
     wire_open(&wire, &broker);
     assert_ok(pipe2(fds, O_CLOEXEC));
-    had = descriptors() + DESCRIPTORS;
+    had = broker_count_fds(broker_child(&broker)) + DESCRIPTORS;
     for (unsigned i = 0; i < 100; i++)
         refuse_shown(fds[0]);
     memory = memory_kib();
     for (unsigned long i = 0; i < times(); i++)
         refuse_shown(fds[0]);
-    assert_true(WAIT_UNTIL(descriptors() <= had));
+    assert_true(WAIT_UNTIL(broker_count_fds(broker_child(&broker)) <= had));
     assert_true(memory_kib() <= memory + MEMORY_KIB);
     close(fds[0]);
     close(fds[1]);
@@ -228,7 +212,7 @@ static void I7_refused_connections_leave_nothing(void **state)
     broker_start(&broker, NULL, 0);
     assert_ok(pipe2(fds, O_CLOEXEC));
     for (unsigned how = 0; how < 3; how++) {
-        unsigned had = descriptors() + DESCRIPTORS;
+        unsigned had = broker_count_fds(broker_child(&broker)) + DESCRIPTORS;
         unsigned long memory;
 
         for (unsigned i = 0; i < 50; i++)
@@ -238,7 +222,7 @@ static void I7_refused_connections_leave_nothing(void **state)
         memory = memory_kib();
         for (unsigned long i = 0; i < times(); i++)
             refuse_connection(how, fds);
-        assert_true(WAIT_UNTIL(descriptors() <= had));
+        assert_true(WAIT_UNTIL(broker_count_fds(broker_child(&broker)) <= had));
         assert_true(TEST_ASAN || TEST_TSAN || memory_kib() <= memory + MEMORY_KIB);
     }
     close(fds[0]);

@@ -13,7 +13,6 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "proto/memoryd.pb-c.h"
@@ -69,16 +68,13 @@ struct user {
 static void connect_as(int channel, void *context)
 {
     const struct user *user = context;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     char byte;
 
     if (user->uid)
         become(user->uid);
-    memcpy(address.sun_path, broker.socket, strlen(broker.socket) + 1);
     while (recv(channel, &byte, 1, 0) == 1) {
-        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        int fd = raw_connect_in_child(&broker);
 
-        CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
         CHECK(fd_send_one(channel, fd) == 1);
         close(fd);
     }

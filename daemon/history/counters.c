@@ -4,10 +4,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "log/log.h"
 #include "sys/sys.h"
@@ -43,14 +41,11 @@ static int counters_map(struct counters **ret, int *fd)
 
 int counters_new(struct counters **ret)
 {
-    _cleanup_close_ int fd = sys_memfd_new("memoryd:counters", 0);
+    _cleanup_close_ int fd = sys_memfd_new_fixed("memoryd:counters", sizeof(struct counters_file));
     struct counters *counters;
     int r;
 
-    /* what lacks a page would be a SIGBUS one day */
-    if (fd < 0 || sys->ftruncate(fd, sizeof(struct counters_file)) < 0 ||
-        sys->fallocate(fd, 0, 0, sizeof(struct counters_file)) < 0 ||
-        sys->add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+    if (fd < 0)
         return fatal(-errno);
     r = counters_map(&counters, &fd);
     if (r)
@@ -64,13 +59,11 @@ int counters_new(struct counters **ret)
 
 int counters_adopt(struct counters **ret, int fd)
 {
-    const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
     const struct counters_file *file;
     struct counters *counters;
-    struct stat st;
     int r;
 
-    if (sys->fstat(fd, &st) < 0 || st.st_size != (off_t)sizeof(*file) || (sys->get_seals(fd) & seals) != seals)
+    if (!sys_memfd_is_fixed(fd, sizeof(*file)))
         return HISTORY_E_FORMAT;
     r = counters_map(&counters, &fd);
     if (r)

@@ -7,11 +7,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/list.h"
@@ -209,14 +207,11 @@ static int history_map(struct history **ret, int *fd)
 
 int history_new(struct history **ret)
 {
-    _cleanup_close_ int fd = sys_memfd_new("memoryd:history", 0);
+    _cleanup_close_ int fd = sys_memfd_new_fixed("memoryd:history", sizeof(struct history_file));
     struct history *history;
     int r;
 
-    /* what lacks a page would be a SIGBUS one day */
-    if (fd < 0 || sys->ftruncate(fd, sizeof(struct history_file)) < 0 ||
-        sys->fallocate(fd, 0, 0, sizeof(struct history_file)) < 0 ||
-        sys->add_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+    if (fd < 0)
         return fatal(-errno);
     r = history_map(&history, &fd);
     if (r)
@@ -290,12 +285,10 @@ static int history_index(struct history *history)
 int history_adopt(struct history **ret, int fd)
 {
     _cleanup_(history_freep) struct history *history = NULL;
-    const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
     struct history_file *file;
-    struct stat st;
     int r;
 
-    if (sys->fstat(fd, &st) < 0 || st.st_size != (off_t)sizeof(*file) || (sys->get_seals(fd) & seals) != seals)
+    if (!sys_memfd_is_fixed(fd, sizeof(*file)))
         return HISTORY_E_FORMAT;
     r = history_map(&history, &fd);
     if (r)

@@ -61,6 +61,25 @@ int sys_memfd_new(const char *name, uint64_t huge)
     return fd;
 }
 
+#define FIXED_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+int sys_memfd_new_fixed(const char *name, size_t size)
+{
+    _cleanup_close_ int fd = sys_memfd_new(name, 0);
+
+    if (fd < 0 || sys->ftruncate(fd, (off_t)size) < 0 || sys->fallocate(fd, 0, 0, (off_t)size) < 0 ||
+        sys->add_seals(fd, FIXED_SEALS) < 0)
+        return -1;
+    return steal_fd(&fd);
+}
+
+bool sys_memfd_is_fixed(int fd, size_t size)
+{
+    struct stat st;
+
+    return !sys->fstat(fd, &st) && st.st_size == (off_t)size && (sys->get_seals(fd) & FIXED_SEALS) == FIXED_SEALS;
+}
+
 /*
  * The kernel writes zeros through the mapping, so that a page that is not available is an error of read(), where a
  * store would be a SIGBUS. The pages are new, so zeros are what they hold.

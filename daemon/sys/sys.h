@@ -93,6 +93,11 @@ pid_t sys_fork_sibling(void);
 /* A sealable, CLOEXEC memfd, not executable where the kernel can ensure that. `huge` is the page size of hugetlb, 0 for
  * shared memory. -1 and errno. */
 int sys_memfd_new(const char *name, uint64_t huge);
+/* One for a program's own figures: of this size for good, by its seals, and with all of its pages, since what lacks one
+ * would be a SIGBUS one day. A descriptor, or -1 and errno. */
+int sys_memfd_new_fixed(const char *name, size_t size);
+/* May one that was handed over be mapped as such? */
+bool sys_memfd_is_fixed(int fd, size_t size);
 
 enum sys_change {
     SYS_SET,

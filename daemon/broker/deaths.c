@@ -67,18 +67,26 @@ void deaths_deinit(struct broker *broker)
     broker->deaths.epoll = fd_close(broker->deaths.epoll);
 }
 
+static struct death_who death_who_was(const struct session_record *record, uint32_t index)
+{
+    return (struct death_who){record->head.id, record->uid, (pid_t)record->pid, index};
+}
+
+static void death_tell_end(struct broker *broker, const struct death_who *who, uint32_t end, uint32_t status)
+{
+    const struct broker_event event = {
+        .kind = EVENT_DEATH, .session = who->session, .uid = who->uid, .pid = who->pid, .end = end, .status = status};
+
+    event_death(broker, &event);
+}
+
 void death_tell(struct broker *broker, const struct session *session)
 {
-    const struct session_record *record = session->record;
     const struct client *client = client_of(session);
+    const struct death_who who = death_who_was(session->record, HISTORY_NONE);
 
     if (client->death_end)
-        event_death(broker, &(struct broker_event){.kind = EVENT_DEATH,
-                                                   .session = record->head.id,
-                                                   .uid = record->uid,
-                                                   .pid = (pid_t)record->pid,
-                                                   .end = client->death_end,
-                                                   .status = client->death_status});
+        death_tell_end(broker, &who, client->death_end, client->death_status);
 }
 
 /* The result of peer_end() is counted, and goes into the record, if that is still there and has none. */
@@ -102,12 +110,7 @@ static void death_enter(struct broker *broker, const struct death_who *who, enum
         client_of(session)->death_end = ends[end];
         client_of(session)->death_status = (uint32_t)status;
     } else {
-        event_death(broker, &(struct broker_event){.kind = EVENT_DEATH,
-                                                   .session = who->session,
-                                                   .uid = who->uid,
-                                                   .pid = who->pid,
-                                                   .end = ends[end],
-                                                   .status = (uint32_t)status});
+        death_tell_end(broker, who, ends[end], (uint32_t)status);
     }
 }
 
@@ -170,9 +173,8 @@ bool deaths_have(const struct broker *broker, uint64_t session)
  * handed over. */
 void death_begin(struct broker *broker, struct session *session, uint32_t index)
 {
-    const struct session_record *record = session->record;
-    const struct death_who who = {record->head.id, record->uid, (pid_t)record->pid, index};
-    uint64_t id = record->head.id;
+    const struct death_who who = death_who_was(session->record, index);
+    uint64_t id = who.session;
     int *pidfd = session->peer.pidfd >= 0 ? &session->peer.pidfd : handed_fd(broker, KEEPER_SESSION, id);
 
     if (!deaths_have(broker, id))

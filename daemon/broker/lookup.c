@@ -46,6 +46,14 @@ bool may_see_buffer(const struct broker *broker, const struct session *session, 
            buffer->record->charged_uid == session->record->uid || session_hold(session, buffer->record->head.id);
 }
 
+int op_may_see(struct op *op, const struct session *session, const struct buffer *buffer)
+{
+    if (may_see_buffer(op->broker, session, buffer))
+        return 0;
+    return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is another user's, and session %llu does not hold it",
+                  (unsigned long long)buffer->record->head.id, (unsigned long long)op->session);
+}
+
 bool may_see_sharing(const struct broker *broker, const struct session *session, const struct buffer *buffer)
 {
     const struct hold *hold = session_hold(session, buffer->record->head.id);

@@ -54,6 +54,8 @@ bool is_admin_uid(const struct broker *broker, uid_t uid);
 
 /* May the session know of the buffer: is it its user's, or does it hold it? */
 bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer);
+/* The same for a request: 0 or NO_RIGHT. */
+int op_may_see(struct op *op, const struct session *session, const struct buffer *buffer);
 /* … and of all who hold it? Who was only given it sees its own part. */
 bool may_see_sharing(const struct broker *broker, const struct session *session, const struct buffer *buffer);
 

@@ -239,11 +239,10 @@ int op_info(struct op *op, uint64_t id, struct buffer_info *result)
     buffer = buffers_find(&op->broker->buffers, id);
     if (!buffer)
         return no_such(op->broker, &op->problem, id, "buffer");
-    if (!may_see_buffer(op->broker, session, buffer))
-        return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is another user's, and session %llu does not hold it",
-                      (unsigned long long)id, (unsigned long long)op->session);
-    list_fill_buffer(op->broker, session, buffer, result);
-    return 0;
+    r = op_may_see(op, session, buffer);
+    if (!r)
+        list_fill_buffer(op->broker, session, buffer, result);
+    return r;
 }
 
 static enum walk_step list_buffer(struct walk *walk, union list_row *row)

@@ -30,9 +30,10 @@ struct selection {
     struct select_args args;
     struct select_result *result; /* the caller's */
     struct select_result found;
-    struct pool *pool; /* NULL: any */
-    uid_t uid;         /* whose request it is */
-    bool all;          /* an administrator's */
+    struct pool *pool;            /* NULL: any */
+    uid_t uid;                    /* whose request it is */
+    bool all;                     /* an administrator's */
+    const struct session *holder; /* of this slice, if one was asked for and there is one */
     struct rank after;
     struct rank ranks[MEMORYD_SELECT_MAX]; /* of found.ids */
     uint64_t cursor;
@@ -70,15 +71,15 @@ static bool select_wants(const struct selection *selection, const struct session
         return false;
     if (!selection->all && !may_see_buffer(selection->broker, session, buffer))
         return false;
-    if (args->session) {
-        const struct session *holder = find_session(selection->broker, args->session);
+    return !args->session || (selection->holder && session_hold(selection->holder, record->head.id));
+}
 
-        /* what another user's session holds is not the caller's to know */
-        if (!holder || (!selection->all && holder->record->uid != selection->uid) ||
-            !session_hold(holder, record->head.id))
-            return false;
-    }
-    return true;
+/* The session that is to hold what is selected. What another user's holds is not the caller's to know. */
+static const struct session *select_holder(const struct selection *selection)
+{
+    const struct session *holder = find_session(selection->broker, selection->args.session);
+
+    return holder && (selection->all || holder->record->uid == selection->uid) ? holder : NULL;
 }
 
 static void select_add(struct selection *selection, const struct buffer *buffer)
@@ -116,6 +117,7 @@ static bool select_slice(struct selection *selection, const struct session *sess
     const struct table *table = &selection->broker->buffers.table;
     uint64_t begin = slice_begin();
 
+    selection->holder = select_holder(selection);
     do {
         unsigned budget = SELECT_LOOKS;
         const struct buffer *buffer;

@@ -291,10 +291,8 @@ int op_subscribe_to(struct op *op, uint32_t mask, uint64_t id, const char *name)
     buffer = buffers_find(&op->broker->buffers, id);
     if (mask && (!buffer || buffer->record->state != BUFFER_LIVE || buffer_is_unowned(buffer)))
         return no_such(op->broker, &op->problem, id, "buffer");
-    if (mask && !may_see_buffer(op->broker, session, buffer))
-        return refuse(&op->problem, STATUS_NO_RIGHT, "buffer %llu is another user's, and session %llu does not hold it",
-                      (unsigned long long)id, (unsigned long long)op->session);
-    return subscribe_buffer(op->broker, session, id, mask, &op->problem);
+    r = mask ? op_may_see(op, session, buffer) : 0;
+    return r ? r : subscribe_buffer(op->broker, session, id, mask, &op->problem);
 }
 
 /* ---- after another broker ---------------------------------------------------------------------------------------- */

@@ -167,6 +167,16 @@ static int subscriptions_need(struct broker *broker, struct session *session, st
     return client_of(session)->subscriptions ? 0 : subscriptions_new(broker, session, problem);
 }
 
+/* Before a subscription to one thing is changed. NULL: there are none, and none is wanted. */
+static int subscriptions_change(struct broker *broker, struct session *session, uint32_t kinds,
+                                struct subscriptions **ret, struct problem *problem)
+{
+    int r = kinds ? subscriptions_need(broker, session, problem) : 0;
+
+    *ret = client_of(session)->subscriptions;
+    return r;
+}
+
 int subscribe_all(struct broker *broker, struct session *session, uint32_t kinds, struct problem *problem)
 {
     int r = kinds & EVENTS_QUEUED ? subscriptions_need(broker, session, problem) : 0;
@@ -212,36 +222,38 @@ static void remove_ended_buffers(const struct broker *broker, struct subscriptio
     }
 }
 
+static int add_buffer(const struct broker *broker, struct subscriptions *one, uint64_t id, struct problem *problem)
+{
+    if (one->n_buffers == SUBSCRIPTION_BUFFERS_MAX)
+        remove_ended_buffers(broker, one);
+    if (one->n_buffers == SUBSCRIPTION_BUFFERS_MAX)
+        return refuse(problem, STATUS_LIMIT,
+                      "a session may subscribe to %d buffers one by one; end some, or subscribe to all",
+                      SUBSCRIPTION_BUFFERS_MAX);
+    one->buffers[one->n_buffers++].id = id;
+    return 0;
+}
+
 int subscribe_buffer(struct broker *broker, struct session *session, uint64_t buffer, uint32_t kinds,
                      struct problem *problem)
 {
     struct subscriptions *one;
     uint32_t i;
-    int r = kinds ? subscriptions_need(broker, session, problem) : 0;
+    int r = subscriptions_change(broker, session, kinds, &one, problem);
 
-    one = client_of(session)->subscriptions;
     if (r || !one)
         return r;
     i = find_buffer(one, buffer);
-    if (!kinds) {
-        if (i < one->n_buffers)
-            remove_buffer(one, i);
-        subscriptions_settle(broker, session);
-        return 0;
+    if (kinds && i == one->n_buffers) {
+        r = add_buffer(broker, one, buffer, problem);
+        i = one->n_buffers - 1;
     }
-    if (i == SUBSCRIPTION_BUFFERS_MAX) {
-        remove_ended_buffers(broker, one);
-        i = one->n_buffers;
-    }
-    if (i == SUBSCRIPTION_BUFFERS_MAX)
-        return refuse(problem, STATUS_LIMIT,
-                      "a session may subscribe to %d buffers one by one; end some, or subscribe to all",
-                      SUBSCRIPTION_BUFFERS_MAX);
-    one->n_buffers += i == one->n_buffers;
-    one->buffers[i].id = buffer;
-    one->buffers[i].kinds = kinds;
+    if (kinds && !r)
+        one->buffers[i].kinds = kinds;
+    else if (!kinds && i < one->n_buffers)
+        remove_buffer(one, i);
     subscriptions_settle(broker, session);
-    return 0;
+    return r;
 }
 
 static bool is_name(const struct subscribed_name *name, uid_t uid, const char *path, size_t length)
@@ -293,9 +305,8 @@ int subscribe_name(struct broker *broker, struct session *session, const struct 
 {
     struct subscriptions *one;
     uint32_t i;
-    int r = kinds ? subscriptions_need(broker, session, problem) : 0;
+    int r = subscriptions_change(broker, session, kinds, &one, problem);
 
-    one = client_of(session)->subscriptions;
     if (r || !one)
         return r;
     i = find_name(one, key->uid, key->path, key->length);

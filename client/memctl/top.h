@@ -59,6 +59,13 @@ void top_format_filter(const struct top_filter *filter, char *text, size_t size)
 int top_collect(struct top *top, struct memclient_context *ctx);
 /* The processes that have the buffer of the details open or mapped. 0 or a negative errno. */
 int top_find_openers(struct top *top);
+/* A number of a row; 0 if it has none of that name. */
+static inline json_int_t top_number(const json_t *row, const char *key)
+{
+    return json_integer_value(json_object_get(row, key));
+}
+/* The sums of a snapshot; NULL: there is no memory. */
+json_t *top_pack_sums(const struct memclient_buffer_sums *sums);
 /* The row of a listing in the snapshot whose member `key` is this number; NULL: there is none. */
 const json_t *top_find(const struct top *top, const char *listing, const char *key, uint64_t number);
 /* Sorts a listing: the greatest number of `key` first, or the smallest. */

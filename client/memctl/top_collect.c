@@ -30,9 +30,16 @@ const json_t *top_find(const struct top *top, const char *listing, const char *k
     json_t *row;
 
     json_array_foreach(json_object_get(top->snapshot, listing), index, row)
-        if ((uint64_t)json_integer_value(json_object_get(row, key)) == number)
+        if ((uint64_t)top_number(row, key) == number)
             return row;
     return NULL;
+}
+
+json_t *top_pack_sums(const struct memclient_buffer_sums *sums)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "buffers", INT(sums->buffers), "bytes", INT(sums->bytes),
+                     "huge_bytes", INT(sums->huge_bytes), "detached", INT(sums->detached), "detached_bytes",
+                     INT(sums->detached_bytes), "holds", INT(sums->holds));
 }
 
 /* ---- sorting ----------------------------------------------------------------------------------------------------- */
@@ -59,7 +66,7 @@ void top_sort_rows(json_t *rows, const char *key, bool smallest_first)
 
     for (size_t i = 0; keys && i < n; i++) {
         json_t *row = json_array_get(rows, i);
-        json_int_t number = json_integer_value(json_object_get(row, key));
+        json_int_t number = top_number(row, key);
 
         keys[i] = (struct top_key){json_incref(row), smallest_first ? -number : number, i};
     }
@@ -121,9 +128,7 @@ static int collect_buffers(const struct top *top, struct memclient_context *ctx,
     r = memclient_select_buffers(ctx, &options, &sums, add_buffer, output);
     if (r)
         return r;
-    *ret = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "buffers", INT(sums.buffers), "bytes", INT(sums.bytes),
-                     "huge_bytes", INT(sums.huge_bytes), "detached", INT(sums.detached), "detached_bytes",
-                     INT(sums.detached_bytes), "holds", INT(sums.holds));
+    *ret = top_pack_sums(&sums);
     return *ret ? 0 : -ENOMEM;
 }
 
@@ -152,13 +157,11 @@ static void add_rates(const struct top *top, json_t *sessions, uint64_t at_ms)
     json_t *row;
 
     json_array_foreach(sessions, index, row) {
-        const json_t *before =
-            top_find(top, "processes", "id", (uint64_t)json_integer_value(json_object_get(row, "id")));
+        const json_t *before = top_find(top, "processes", "id", (uint64_t)top_number(row, "id"));
         json_t *rate = json_null();
 
         if (before && at_ms > before_ms) {
-            double change = (double)(json_integer_value(json_object_get(row, "bytes")) -
-                                     json_integer_value(json_object_get(before, "bytes")));
+            double change = (double)(top_number(row, "bytes") - top_number(before, "bytes"));
 
             rate = json_integer(INT(change * 1000 / (double)(at_ms - before_ms)));
         }
@@ -179,8 +182,8 @@ static void add_up_users(json_t *users, const json_t *sessions)
             if (!json_equal(json_object_get(session, "uid"), json_object_get(user, "uid")))
                 continue;
             n++;
-            holds += json_integer_value(json_object_get(session, "holds"));
-            waiting += json_integer_value(json_object_get(session, "waiting"));
+            holds += top_number(session, "holds");
+            waiting += top_number(session, "waiting");
         }
         (void)json_object_set_new(user, "processes", json_integer(n));
         (void)json_object_set_new(user, "holds", json_integer(holds));
@@ -245,8 +248,7 @@ int top_find_openers(struct top *top)
     rows = json_pack("[{s:O}]", "inode", json_object_get(row, "inode"));
     if (!rows)
         return -ENOMEM;
-    r = openers_add(rows, "open_in", (pid_t)json_integer_value(json_object_get(broker, "broker_pid")),
-                    (pid_t)json_integer_value(json_object_get(broker, "keeper_pid")));
+    r = openers_add(rows, "open_in", (pid_t)top_number(broker, "broker_pid"), (pid_t)top_number(broker, "keeper_pid"));
     if (!r)
         top->open_in = json_incref(json_object_get(json_array_get(rows, 0), "open_in"));
     json_decref(rows);

@@ -67,11 +67,6 @@ static void draw_line(struct top_page *page, enum top_style style, const char *f
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-static json_int_t number_of(const json_t *row, const char *key)
-{
-    return json_integer_value(json_object_get(row, key));
-}
-
 /* A text of somebody else's, clean; "-" if there is none. */
 static const char *text_of(const json_t *row, const char *key, char clean[CELL_MAX])
 {
@@ -179,37 +174,37 @@ static void draw_row(struct top_page *page, enum top_style style, const char *ma
 static void draw_head(const struct top *top, struct top_page *page)
 {
     const json_t *broker = json_object_get(top->snapshot, "broker"), *sums = json_object_get(top->snapshot, "sums");
-    time_t at = (time_t)(number_of(top->snapshot, "at_ms") / 1000);
+    time_t at = (time_t)(top_number(top->snapshot, "at_ms") / 1000);
     char clock[32] = "", used[24], capacity[24], bytes[24], huge[24], detached[24], up[24], version[CELL_MAX];
     struct tm tm;
 
     if (at && localtime_r(&at, &tm))
         (void)strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
     if (json_is_object(broker)) {
-        output_format_span(number_of(broker, "uptime_ms") / 1000, up, sizeof(up));
+        output_format_span(top_number(broker, "uptime_ms") / 1000, up, sizeof(up));
         draw_line(page, TOP_TITLE,
                   "memoryd %s  %s  up %s  %s of %s used  %" JSON_INTEGER_FORMAT " buffers  %" JSON_INTEGER_FORMAT
                   " clients",
-                  text_of(broker, "version", version), clock, up, bytes_of((uint64_t)number_of(broker, "used"), used),
-                  bytes_of((uint64_t)number_of(broker, "capacity"), capacity),
-                  number_of(broker, "buffers") + number_of(broker, "detached"), number_of(broker, "sessions"));
+                  text_of(broker, "version", version), clock, up, bytes_of((uint64_t)top_number(broker, "used"), used),
+                  bytes_of((uint64_t)top_number(broker, "capacity"), capacity),
+                  top_number(broker, "buffers") + top_number(broker, "detached"), top_number(broker, "sessions"));
     } else {
         draw_line(page, TOP_TITLE, "a recorded listing  %s", clock);
     }
     draw_line(page, TOP_PLAIN,
               "chosen: %" JSON_INTEGER_FORMAT
               " buffers, %s, of that %s in huge pages and %s detached; %" JSON_INTEGER_FORMAT " holds",
-              number_of(sums, "buffers"), bytes_of((uint64_t)number_of(sums, "bytes"), bytes),
-              bytes_of((uint64_t)number_of(sums, "huge_bytes"), huge),
-              bytes_of((uint64_t)number_of(sums, "detached_bytes"), detached), number_of(sums, "holds"));
+              top_number(sums, "buffers"), bytes_of((uint64_t)top_number(sums, "bytes"), bytes),
+              bytes_of((uint64_t)top_number(sums, "huge_bytes"), huge),
+              bytes_of((uint64_t)top_number(sums, "detached_bytes"), detached), top_number(sums, "holds"));
 }
 
 /* # used, in huge pages of the system H; = warm stock; . free */
 static void draw_bar(const json_t *pool, size_t width, char bar[BAR_MAX + 1])
 {
     const char *pages = json_string_value(json_object_get(pool, "pages"));
-    double capacity = (double)number_of(pool, "capacity");
-    double used = (double)number_of(pool, "used"), stock = (double)number_of(pool, "stock");
+    double capacity = (double)top_number(pool, "capacity");
+    double used = (double)top_number(pool, "used"), stock = (double)top_number(pool, "stock");
     size_t n_used = capacity > 0 ? (size_t)(used / capacity * (double)width + 0.5) : 0;
     size_t n_stock = capacity > 0 ? (size_t)((used + stock) / capacity * (double)width + 0.5) : 0;
 
@@ -238,9 +233,9 @@ static void draw_pools(const struct top *top, struct top_page *page)
         draw_bar(pool, width, bar);
         draw_cut(cut, sizeof(cut), text_of(pool, "name", name), 14);
         draw_line(page, TOP_PLAIN, "%s%*s [%s] %s used, %s warm, of %s %s", cut, (int)(14 - text_columns(cut)), "", bar,
-                  bytes_of((uint64_t)number_of(pool, "used"), used),
-                  bytes_of((uint64_t)number_of(pool, "stock"), stock),
-                  bytes_of((uint64_t)number_of(pool, "capacity"), capacity), text_of(pool, "pages", kind));
+                  bytes_of((uint64_t)top_number(pool, "used"), used),
+                  bytes_of((uint64_t)top_number(pool, "stock"), stock),
+                  bytes_of((uint64_t)top_number(pool, "capacity"), capacity), text_of(pool, "pages", kind));
     }
 }
 
@@ -248,32 +243,32 @@ static void draw_pools(const struct top *top, struct top_page *page)
 
 static void draw_holders(const struct top *top, struct top_page *page, const json_t *row)
 {
-    const uint64_t now_ms = (uint64_t)number_of(top->snapshot, "at_ms");
+    const uint64_t now_ms = (uint64_t)top_number(top->snapshot, "at_ms");
     const json_t *holders = json_object_get(row, "holders"), *holder;
     size_t index;
 
     json_array_foreach(holders, index, holder) {
-        uint64_t id = (uint64_t)number_of(holder, "session");
+        uint64_t id = (uint64_t)top_number(holder, "session");
         const json_t *session = top_find(top, "processes", "id", id);
         char rights[CELL_MAX], claim[CELL_MAX], program[CELL_MAX], since[24] = "-";
 
         if (session)
-            output_format_span(((int64_t)now_ms - number_of(session, "created_ms")) / 1000, since, sizeof(since));
+            output_format_span(((int64_t)now_ms - top_number(session, "created_ms")) / 1000, since, sizeof(since));
         draw_line(page, TOP_PLAIN,
                   "  held by pid %" JSON_INTEGER_FORMAT " (%s), session %" PRIu64 " of %s, rights %s, claim %s%s",
-                  number_of(session, "pid"), text_of(session, "program", program), id, since,
+                  top_number(session, "pid"), text_of(session, "program", program), id, since,
                   text_of(holder, "rights", rights), text_of(holder, "claim", claim),
                   json_is_true(json_object_get(holder, "cached")) ? ", only cached" : "");
     }
-    if ((json_int_t)json_array_size(holders) < number_of(row, "holds"))
+    if ((json_int_t)json_array_size(holders) < top_number(row, "holds"))
         draw_line(page, TOP_PLAIN, "  and by %" JSON_INTEGER_FORMAT " more sessions",
-                  number_of(row, "holds") - (json_int_t)json_array_size(holders));
+                  top_number(row, "holds") - (json_int_t)json_array_size(holders));
 }
 
 static void draw_detail(const struct top *top, struct top_page *page)
 {
     const json_t *row = top_find(top, "buffers", "id", top->detail), *pid;
-    const uint64_t now_ms = (uint64_t)number_of(top->snapshot, "at_ms");
+    const uint64_t now_ms = (uint64_t)top_number(top->snapshot, "at_ms");
     char state[CELL_MAX], pool[CELL_MAX], pages[CELL_MAX], name[CELL_MAX], address[CELL_MAX], bytes[24], age[24];
     char open_in[CELL_MAX] = "";
     size_t index, used = 0;
@@ -283,20 +278,20 @@ static void draw_detail(const struct top *top, struct top_page *page)
         draw_line(page, TOP_PLAIN, "  is not among those that are listed any more");
         return;
     }
-    output_format_span(((int64_t)now_ms - number_of(row, "created_ms")) / 1000, age, sizeof(age));
+    output_format_span(((int64_t)now_ms - top_number(row, "created_ms")) / 1000, age, sizeof(age));
     draw_line(page, TOP_PLAIN, "  name       %s", text_of(row, "name", name));
     draw_line(page, TOP_PLAIN, "  memory     %s of pool %s, %s pages, %s",
-              bytes_of((uint64_t)number_of(row, "bytes"), bytes), text_of(row, "pool", pool),
+              bytes_of((uint64_t)top_number(row, "bytes"), bytes), text_of(row, "pool", pool),
               text_of(row, "pages", pages), text_of(row, "state", state));
     draw_line(page, TOP_PLAIN,
               "  made by    pid %" JSON_INTEGER_FORMAT " of uid %" JSON_INTEGER_FORMAT
               ", %s ago; uid %" JSON_INTEGER_FORMAT " pays",
-              number_of(row, "pid"), number_of(row, "uid"), age, number_of(row, "charged_uid"));
+              top_number(row, "pid"), top_number(row, "uid"), age, top_number(row, "charged_uid"));
     draw_line(page, TOP_PLAIN, "  address    %s", text_of(row, "address", address));
     draw_line(page, TOP_PLAIN,
               "  kept by    %" JSON_INTEGER_FORMAT " sessions, %" JSON_INTEGER_FORMAT " names, %" JSON_INTEGER_FORMAT
               " tokens",
-              number_of(row, "holds"), number_of(row, "names"), number_of(row, "tokens"));
+              top_number(row, "holds"), top_number(row, "names"), top_number(row, "tokens"));
     json_array_foreach(top->open_in, index, pid)
         if (used + 16 < sizeof(open_in))
             used += (size_t)snprintf(open_in + used, sizeof(open_in) - used, "%s%" JSON_INTEGER_FORMAT,
@@ -323,7 +318,7 @@ static void draw_scroll(struct top *top, uint64_t room)
 static void draw_rows(struct top *top, struct top_page *page)
 {
     json_t *rows = json_object_get(top->snapshot, views[top->view].listing);
-    const uint64_t now_ms = (uint64_t)number_of(top->snapshot, "at_ms");
+    const uint64_t now_ms = (uint64_t)top_number(top->snapshot, "at_ms");
     char filter[128], clean[128];
     uint64_t room, n;
 

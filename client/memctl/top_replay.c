@@ -9,13 +9,6 @@
 
 #include "memctl/top.h"
 
-#define INT(value) ((json_int_t)(value))
-
-static json_int_t number_of(const json_t *row, const char *key)
-{
-    return json_integer_value(json_object_get(row, key));
-}
-
 const char *top_load(struct top *top, const char *path)
 {
     static char wrong[JSON_ERROR_TEXT_LENGTH + 32];
@@ -44,7 +37,7 @@ static bool is_held_by(const json_t *row, uint64_t session)
     json_t *holder;
 
     json_array_foreach(json_object_get(row, "holders"), index, holder)
-        if ((uint64_t)number_of(holder, "session") == session)
+        if ((uint64_t)top_number(holder, "session") == session)
             return true;
     return false;
 }
@@ -53,47 +46,42 @@ static bool is_chosen(const struct top_filter *filter, const json_t *row)
 {
     const char *pool = json_string_value(json_object_get(row, "pool"));
 
-    return (filter->uid < 0 || number_of(row, "charged_uid") == filter->uid) &&
-           (filter->pid <= 0 || number_of(row, "pid") == filter->pid) &&
+    return (filter->uid < 0 || top_number(row, "charged_uid") == filter->uid) &&
+           (filter->pid <= 0 || top_number(row, "pid") == filter->pid) &&
            (!*filter->pool || (pool && !strcmp(pool, filter->pool))) &&
            (!filter->session || is_held_by(row, filter->session));
 }
 
-struct replay_sums {
-    json_int_t buffers, bytes, huge_bytes, detached, detached_bytes, holds;
-};
-
-static void replay_add(const json_t *row, struct replay_sums *sums)
+static void replay_add(const json_t *row, struct memclient_buffer_sums *sums)
 {
     const char *pages = json_string_value(json_object_get(row, "pages"));
     const char *state = json_string_value(json_object_get(row, "state"));
 
     sums->buffers++;
-    sums->bytes += number_of(row, "bytes");
-    sums->huge_bytes += pages && !strcmp(pages, "hugetlb") ? number_of(row, "bytes") : number_of(row, "huge_bytes");
-    sums->holds += number_of(row, "holds");
+    sums->bytes += (uint64_t)top_number(row, "bytes");
+    sums->huge_bytes += (uint64_t)top_number(row, pages && !strcmp(pages, "hugetlb") ? "bytes" : "huge_bytes");
+    sums->holds += (uint64_t)top_number(row, "holds");
     if (state && !strcmp(state, "detached")) {
         sums->detached++;
-        sums->detached_bytes += number_of(row, "bytes");
+        sums->detached_bytes += (uint64_t)top_number(row, "bytes");
     }
 }
 
 int top_replay(struct top *top)
 {
     json_t *chosen = json_array(), *snapshot = json_copy(top->recorded), *row, *sums;
-    struct replay_sums s = {0};
+    struct memclient_buffer_sums of_chosen = MEMCLIENT_BUFFER_SUMS_INIT;
     size_t index;
 
     json_array_foreach(json_object_get(top->recorded, "buffers"), index, row) {
         if (!is_chosen(&top->filter, row))
             continue;
-        replay_add(row, &s);
+        replay_add(row, &of_chosen);
         (void)json_array_append(chosen, row);
     }
     top_sort_rows(chosen, top_sort_key(top->view == TOP_BUFFERS ? top->sort : TOP_BY_BYTES),
                   top->sort == TOP_BY_OLDEST);
-    sums = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "buffers", s.buffers, "bytes", s.bytes, "huge_bytes",
-                     s.huge_bytes, "detached", s.detached, "detached_bytes", s.detached_bytes, "holds", s.holds);
+    sums = top_pack_sums(&of_chosen);
     if (!snapshot || json_object_set_new(snapshot, "buffers", chosen) || json_object_set_new(snapshot, "sums", sums)) {
         json_decref(snapshot);
         return -ENOMEM;

@@ -81,11 +81,6 @@ static const json_t *screen_selected(const struct screen *screen)
     return json_array_get(json_object_get(top->snapshot, top_view_words[top->view]), top->selected);
 }
 
-static uint64_t screen_number(const json_t *row, const char *key)
-{
-    return (uint64_t)json_integer_value(json_object_get(row, key));
-}
-
 static void screen_begin_view(struct screen *screen, enum top_view view)
 {
     struct top *top = screen->top;
@@ -104,15 +99,15 @@ static void screen_look_into(struct screen *screen)
     if (!row || top->detail)
         return;
     if (top->view == TOP_BUFFERS) {
-        top->detail = screen_number(row, "id");
+        top->detail = (uint64_t)top_number(row, "id");
         (void)top_find_openers(top);
         return;
     }
     top->filter = (struct top_filter){.uid = -1};
     if (top->view == TOP_USERS)
-        top->filter.uid = (int64_t)screen_number(row, "uid");
+        top->filter.uid = top_number(row, "uid");
     else
-        top->filter.session = screen_number(row, "id");
+        top->filter.session = (uint64_t)top_number(row, "id");
     screen_begin_view(screen, TOP_BUFFERS);
 }
 
@@ -241,11 +236,10 @@ static void screen_refresh(struct screen *screen)
 static void screen_loop(struct screen *screen)
 {
     uint64_t due = 0;
-    bool goes_on = true;
+    int key;
 
-    while (goes_on) {
+    do {
         uint64_t now = clock_now_ns() / NSEC_PER_MSEC;
-        int key;
 
         if (screen->stale || now >= due) {
             screen_refresh(screen);
@@ -256,8 +250,7 @@ static void screen_loop(struct screen *screen)
         screen_show(screen);
         timeout(due > now ? (int)(due - now) : 0);
         key = getch();
-        goes_on = key == ERR || screen_press(screen, key);
-    }
+    } while (key == ERR || screen_press(screen, key));
 }
 
 int top_run_screen(struct top *top, const struct invocation *invocation)

@@ -5,7 +5,7 @@
  * What may be told, and with whose name, is decided when it happens, by the rules of INFO and of the listings; later
  * the buffer may be gone. It waits in a queue of the subscriber's own until the next turn of the loop, so that nothing
  * is told that is not committed, and no request waits for the sockets of others. In that queue a newer event replaces
- * an older one about the same thing, and if there is no room all are replaced by one LOST: whoever causes much fills
+ * an older one about the same thing, and if there is no room all are replaced by one LOST: a user who causes much fills
  * the queues of those only who may see it. Where nobody has subscribed, an event costs a comparison.
  *
  * A subscription to everything is part of the session's record. One to a buffer or a name is not: the client makes it

@@ -205,7 +205,7 @@ void buffer_shift(struct buffers *buffers, const struct buffer *buffer, enum tal
     pool_shift(buffer_pool(buffers, buffer), &plan, buffer->charge.account, from, to);
 }
 
-/* Whoever pays for a part of it does so no longer. What never was anybody's has not been charged for long. */
+/* The user who paid for a part of it does so no longer. What never was anybody's has not been charged for long. */
 static void buffer_probe_credit(const struct buffer *buffer, uint64_t bytes)
 {
     if (record_is_live(&buffer->record->head) && !buffer_is_unowned(buffer))

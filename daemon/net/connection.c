@@ -206,7 +206,7 @@ static void connection_end(struct connection *connection)
         net_fail(net, r);
 }
 
-/* Whoever connects and leaves as fast as it can would have as many waiting here as it may have connections. */
+/* A client that connects and leaves as fast as it can would have all its user's connections waiting here. */
 void connections_end_left(struct net_user *user)
 {
     for (unsigned n = 0; n < LEFT_LOOKED_AT && user->n_unidentified > UNIDENTIFIED_MANY; n++) {

@@ -29,8 +29,8 @@
 #define TURN_AWAY_MAX 16
 /*
  * Parts of the loop that those who connect have together, beside one of each user. Were it less than a storm takes, the
- * kernel's queue would be full, and whoever connects would wait until thousands are let in; were it more, whoever only
- * calls would have less beside a storm.
+ * kernel's queue would be full, and new clients would wait until thousands are let in; were it more, clients that only
+ * call would have less beside a storm.
  */
 #define LISTENER_WEIGHT 2
 

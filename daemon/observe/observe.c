@@ -268,7 +268,7 @@ int observe_new(struct observe **ret, struct event_base *base, int fd, const str
     observe->base = base;
     observe->host = host;
     observe->local = is_local(fd);
-    /* whoever closes one of a hostile user may hang; where the kernel is too old, only the socket's mode helps */
+    /* to close one of a hostile user may hang; where the kernel is too old, only the socket's mode helps */
     if (observe->local)
         (void)sockio_refuse_fds(fd);
     observe->http = evhttp_new(base);

@@ -120,7 +120,7 @@ def events(
     name: str | None = None,
     timeout: float | None = None,
 ) -> Events:
-    """Gives events of these kinds from now on, until none has come for `timeout` seconds; None = for ever.
+    """Gives events of these kinds from now on, until none has come for `timeout` seconds; None = forever.
 
     Of everything that this process may see, or of one buffer, by its id, or of one name, bound or not. Without `kinds`:
     PRESSURE, DISCARDED, NAME and SHUTDOWN of everything, who holds it and what becomes of it of a buffer, NAME of a name.

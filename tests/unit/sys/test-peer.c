@@ -405,7 +405,7 @@ static void a_process_that_is_reaped_meanwhile_is_asked_again(void **state)
     assert_int_equal(peer_end(-1, &status), PEER_END_EXITED);
     assert_int_equal(status, 3);
     assert_int_equal(n_asked, 2);
-    /* but not for ever */
+    /* but not forever */
     n_asked = 0;
     n_gone = 100;
     assert_int_equal(peer_end(-1, &status), PEER_END_UNKNOWN);

@@ -57,11 +57,11 @@ static void describe_wait(const struct memclient_history_entry *entry, char *tex
                    describe_amount(entry->resource, entry->wanted, wanted), entry->pool, entry->waited_ms, shares);
 }
 
-static void describe_death(const struct memclient_history_entry *entry, char *text, size_t size)
+void history_describe_death(unsigned end, int status, char *text, size_t size)
 {
-    const char *signal = sigabbrev_np(entry->exit_status);
+    const char *signal = sigabbrev_np(status);
 
-    switch ((enum memclient_session_end)entry->end) {
+    switch ((enum memclient_session_end)end) {
     case MEMCLIENT_END_GOODBYE:
         (void)snprintf(text, size, "closed");
         return;
@@ -69,10 +69,10 @@ static void describe_death(const struct memclient_history_entry *entry, char *te
         (void)snprintf(text, size, "its process died; how is known once its parent has waited for it");
         return;
     case MEMCLIENT_END_EXITED:
-        (void)snprintf(text, size, "its process exited with status %d", entry->exit_status);
+        (void)snprintf(text, size, "its process exited with status %d", status);
         return;
     case MEMCLIENT_END_SIGNAL:
-        (void)snprintf(text, size, "its process was killed by signal %d%s%s", entry->exit_status, signal ? ", SIG" : "",
+        (void)snprintf(text, size, "its process was killed by signal %d%s%s", status, signal ? ", SIG" : "",
                        signal ? signal : "");
         return;
     case MEMCLIENT_END_UNKNOWN:
@@ -89,7 +89,7 @@ static void describe_end(const struct memclient_history_entry *entry, char *text
 {
     char death[128], bytes[24];
 
-    describe_death(entry, death, sizeof(death));
+    history_describe_death(entry->end, entry->exit_status, death, sizeof(death));
     format_bytes(entry->bytes, bytes, sizeof(bytes));
     (void)snprintf(text, size, "%s; it held %u buffer%s, and was charged for %s", death, entry->holds,
                    entry->holds == 1 ? "" : "s", bytes);
@@ -139,7 +139,7 @@ static json_t *known_json(uint64_t number)
     return number ? json_integer(INT(number)) : json_null();
 }
 
-static json_t *end_json(uint64_t end)
+json_t *history_end_json(uint64_t end)
 {
     return end ? json_word(end_words, end) : json_null();
 }
@@ -186,7 +186,7 @@ const struct column history_columns[] = {
     {NULL, "most_uid", COLUMN_NUMBER, IN(memclient_history_entry, most_uid), .number = uid_json},
     {NULL, "most", COLUMN_NUMBER, IN(memclient_history_entry, most)},
     {NULL, "waited_ms", COLUMN_SPAN, IN(memclient_history_entry, waited_ms)},
-    {NULL, "end", COLUMN_TEXT, IN(memclient_history_entry, end), .number = end_json},
+    {NULL, "end", COLUMN_TEXT, IN(memclient_history_entry, end), .number = history_end_json},
     {NULL, "exit_status", COLUMN_NUMBER, .make = exit_status_json},
     {NULL, "signal", COLUMN_NUMBER, .make = signal_json},
     {NULL, "began_ms", COLUMN_AGE, IN(memclient_history_entry, began_ms), .number = known_json},

@@ -11,6 +11,7 @@
 #include "memctl/output.h"
 #include "memctl/reference.h"
 #include "memctl/text.h"
+#include "memctl/values.h"
 
 void print_usage(FILE *stream)
 {
@@ -154,6 +155,13 @@ static int run_complete(struct invocation *invocation, struct memclient_context 
             printf("--%s%s\n", o->name, o->has_arg ? "=" : "");
         return output_flush();
     }
+    if (!strcmp(what, "kinds")) {
+        for (const char *const *word = kind_words + 1; *word; word++)
+            puts(*word);
+        for (const struct event_word *word = event_words; word->word; word++)
+            puts(word->word);
+        return output_flush();
+    }
     return complete_from_broker(invocation, what);
 }
 
@@ -172,7 +180,7 @@ const struct command help_commands[] = {
     {.name = "__complete",
      .synopsis = "WHAT [COMMAND]",
      .summary = "List words for completion",
-     .help = "WHAT is commands, options, buffers, names or pools.\n",
+     .help = "WHAT is commands, options, kinds, buffers, names or pools.\n",
      .hidden = true,
      .without_broker = true,
      .parse = parse_complete,

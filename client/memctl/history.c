@@ -2,12 +2,7 @@
 /*
  * The commands about what happened, and about what users may have: why, events and limits.
  */
-#include <errno.h>
-#include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,15 +10,8 @@
 #include "memctl/line.h"
 #include "memctl/text.h"
 
-/* How often `events --follow` asks a broker that has no events for that; how far back `why` looks if it is not told. */
-enum { FOLLOW_MS = 500, WHY_MS = 3600000 };
-
-struct history_query {
-    bool (*wanted)(const struct memclient_history_entry *entry);
-    uint64_t begun_ms;
-    uint64_t last; /* serial */
-    struct output output;
-};
+/* How far back `why` looks if it is not told. */
+enum { WHY_MS = 3600000 };
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
 
@@ -31,7 +19,7 @@ static bool is_selected(const struct memclient_history_entry *entry)
 {
     unsigned by = line.share.flags;
 
-    if (line.kind && entry->kind != line.kind)
+    if (line.kinds.history && !(line.kinds.history & 1U << entry->kind))
         return false;
     if (by & MEMCLIENT_TOKEN_ONLY_UID && entry->uid != line.share.uid)
         return false;
@@ -66,7 +54,7 @@ static int query_add(const struct memclient_history_entry *entry, void *data)
     return output_item(&query->output, entry);
 }
 
-static int query_run(struct history_query *query, struct memclient_context *ctx)
+int history_query_run(struct history_query *query, struct memclient_context *ctx)
 {
     int r;
 
@@ -77,7 +65,7 @@ static int query_run(struct history_query *query, struct memclient_context *ctx)
 
 /* ---- why --------------------------------------------------------------------------------------------------------- */
 
-static int parse_events(struct invocation *invocation)
+static int parse_history(struct invocation *invocation)
 {
     int r = parse_options(invocation);
 
@@ -92,7 +80,7 @@ static int run_why(struct invocation *invocation, struct memclient_context *ctx)
     if (!line.since_ms)
         line.since_ms = WHY_MS;
     output_init(&query.output, invocation->json, history_columns);
-    r = query_run(&query, ctx);
+    r = history_query_run(&query, ctx);
     if (!r && !invocation->json && !json_array_size(query.output.rows)) {
         json_decref(query.output.rows);
         puts("nothing was refused or waited for, and nothing died");
@@ -103,80 +91,27 @@ static int run_why(struct invocation *invocation, struct memclient_context *ctx)
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
+/* What the broker keeps nothing of can only be followed. */
+static int parse_past(const struct invocation *invocation)
+{
+    if (line.given)
+        return usage_error(invocation, "what becomes of `%s' is shown with --follow only", line.given);
+    for (const struct event_word *word = event_words; word->word; word++)
+        if (line.kinds.events & word->event)
+            return usage_error(invocation, "--kind %s is shown with --follow only", word->word);
+    return parse_end(invocation);
+}
+
 static bool is_anything(const struct memclient_history_entry *entry)
 {
     return entry->serial;
 }
 
-static const char *row_text(const json_t *row, const char *key, char *text, size_t size)
+static int parse_events(struct invocation *invocation)
 {
-    const char *value = json_string_value(json_object_get(row, key));
+    int r = parse_any_reference(invocation);
 
-    return value ? text_clean(value, text, size) : "-";
-}
-
-/* A line for each, since nobody knows how wide the next one will be. */
-static void follow_print(const json_t *row)
-{
-    time_t seconds = (time_t)(json_integer_value(json_object_get(row, "at_ms")) / 1000);
-    char when[32] = "", kind[32], program[512], detail[TEXT_MAX];
-    struct tm tm;
-
-    if (localtime_r(&seconds, &tm))
-        (void)strftime(when, sizeof(when), "%H:%M:%S", &tm);
-    printf("%s  %-8s uid %" JSON_INTEGER_FORMAT " pid %" JSON_INTEGER_FORMAT " (%s) ×%" JSON_INTEGER_FORMAT "  %s\n",
-           when, row_text(row, "kind", kind, sizeof(kind)), json_integer_value(json_object_get(row, "uid")),
-           json_integer_value(json_object_get(row, "pid")), row_text(row, "program", program, sizeof(program)),
-           json_integer_value(json_object_get(row, "count")), row_text(row, "detail", detail, sizeof(detail)));
-}
-
-/* An object a line, for programs that read on. */
-static void follow_print_json(const json_t *row)
-{
-    (void)json_dumpf(row, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
-    putchar('\n');
-}
-
-/* Until the history has something new, or may have, since a broker was lost. < 0: `fd` is none. */
-static int follow_wait(struct memclient_context *ctx, int fd)
-{
-    struct memclient_event event = MEMCLIENT_EVENT_INIT;
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-
-    if (fd < 0) {
-        (void)poll(NULL, 0, FOLLOW_MS);
-        return 0;
-    }
-    while (memclient_event_next(ctx, &event) < 0)
-        if (poll(&wait, 1, -1) < 0)
-            return -errno;
-    return 0;
-}
-
-static int follow(struct history_query *query, const struct invocation *invocation, struct memclient_context *ctx)
-{
-    int fd = -1;
-
-    /* before it is listed, so that nothing is missed */
-    if (!memclient_event_subscribe(ctx, MEMCLIENT_EVENT_HISTORY) && memclient_event_fd(ctx, &fd) < 0)
-        fd = -1;
-    for (;;) {
-        size_t index;
-        json_t *row;
-        int r;
-
-        output_init(&query->output, invocation->json, history_columns);
-        r = query_run(query, ctx);
-        json_array_foreach(query->output.rows, index, row)
-            (invocation->json ? follow_print_json : follow_print)(row);
-        json_decref(query->output.rows);
-        if (!r)
-            r = output_flush();
-        if (!r)
-            r = follow_wait(ctx, fd);
-        if (r)
-            return r;
-    }
+    return r ? r : line.follow ? follow_parse(invocation) : parse_past(invocation);
 }
 
 static int run_events(struct invocation *invocation, struct memclient_context *ctx)
@@ -184,9 +119,9 @@ static int run_events(struct invocation *invocation, struct memclient_context *c
     struct history_query query = {.wanted = is_anything};
 
     if (line.follow)
-        return follow(&query, invocation, ctx);
+        return follow_run(&query, invocation, ctx);
     output_init(&query.output, invocation->json, history_columns);
-    return output_end(&query.output, query_run(&query, ctx));
+    return output_end(&query.output, history_query_run(&query, ctx));
 }
 
 /* ---- limits ------------------------------------------------------------------------------------------------------ */
@@ -213,13 +148,16 @@ const struct command history_commands[] = {
      .help = "With the numbers of that moment, and who had most. Your own, or everybody's if you are root or the\n"
              "broker's user. Of the last hour, unless --since says otherwise.\n",
      .options = "UIS",
-     .parse = parse_events,
+     .parse = parse_history,
      .run = run_why},
     {.name = "events",
-     .synopsis = "[--follow] [--kind KIND] [--uid USER] [--pid PID] [--since TIME]",
+     .synopsis = "[--kind KIND[,KIND...]] [--uid USER] [--pid PID] [--since TIME] [--follow [BUFFER|NAME]]",
      .summary = "Show all that happened, and with --follow what happens",
-     .help = "KIND is refused, waited, ended, started or done. With --follow and --json each event is an object on a\n"
-             "line of its own. It goes on when the broker is replaced.\n",
+     .help = "KIND is refused, waited, ended, started or done. With --follow it may also be held, left, died, death,\n"
+             "published, moved, destroyed or name, of any buffer that you may see, or pressure or shutdown. With a\n"
+             "buffer, what becomes of that is shown until it has ended; with a name, when that is bound and\n"
+             "unbound, too. With --json each event is an object on a line of its own. It goes on when the broker is\n"
+             "replaced.\n",
      .options = "oyUIS",
      .parse = parse_events,
      .run = run_events},
@@ -229,7 +167,7 @@ const struct command history_commands[] = {
      .help = "With --uid, for root and the broker's user: what another user may have. Users who have nothing are\n"
              "not known.\n",
      .options = "U",
-     .parse = parse_events,
+     .parse = parse_history,
      .run = run_limits},
     {.name = NULL},
 };

@@ -171,34 +171,15 @@ static int parse_holders(struct invocation *invocation)
     return parse_end(invocation);
 }
 
-static int name_find(const struct memclient_name_info *name, void *data)
-{
-    char text[MEMCLIENT_NAME_SIZE];
-
-    (void)snprintf(text, sizeof(text), "uid:%u/%s", (unsigned)name->uid, name->name);
-    if (strcmp(text, line.reference.name) != 0 &&
-        (name->uid != geteuid() || strcmp(name->name, line.reference.name) != 0))
-        return 0;
-    *(uint64_t *)data = name->buffer;
-    return 1;
-}
-
-/* The buffer is not opened, so that who asks is no holder. 0, a negative errno, or an exit status. */
+/* 0, a negative errno, or an exit status. */
 static int holders_find_buffer(const struct invocation *invocation, struct memclient_context *ctx)
 {
     int r;
 
-    switch (line.reference.kind) {
-    case REFERENCE_ID:
-        query.buffer = line.reference.id;
-        return 0;
-    case REFERENCE_NAME:
-        r = memclient_list_names(ctx, name_find, &query.buffer);
-        return r < 0 ? r : r ? 0 : refused(invocation, "none of the names that you may see is this one");
-    case REFERENCE_TOKEN:
-        break;
-    }
-    return refused(invocation, "a token would have to be used up for that; give the buffer's id or name");
+    if (line.reference.kind == REFERENCE_TOKEN)
+        return refused(invocation, "a token would have to be used up for that; give the buffer's id or name");
+    r = line_find_buffer(ctx, &query.buffer);
+    return r || query.buffer ? r : refused(invocation, "none of the names that you may see is this one");
 }
 
 static int run_holders(struct invocation *invocation, struct memclient_context *ctx)

@@ -4,6 +4,9 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "memctl/line.h"
 #include "memctl/top.h"
@@ -23,6 +26,7 @@ enum line_form {
     LINE_GROUP,
     LINE_GROUP_RIGHTS,
     LINE_CHOICE,
+    LINE_KINDS,
 };
 
 #define FLAGS(member, bits) .flags = &(member), .flag = (bits)
@@ -62,7 +66,7 @@ static const struct line_option {
     {'C', "claim", LINE_CHOICE, &line.claim, claim_words},
     {'f', "force", LINE_NONE, FLAGS(line.force, 1)},
     {'o', "follow", LINE_NONE, FLAGS(line.follow, 1)},
-    {'y', "kind", LINE_CHOICE, &line.kind, kind_words},
+    {'y', "kind", LINE_KINDS, &line.kinds},
     {'S', "since", LINE_DURATION, &line.since_ms},
     {'1', "once", LINE_NONE, FLAGS(line.once, 1)},
     {'v', "view", LINE_CHOICE, &line.view, top_view_words},
@@ -123,13 +127,29 @@ static int line_set(const struct line_option *option, const char *value)
         return parse_group_rights(value, &name->gid, &name->group_rights);
     case LINE_CHOICE:
         return parse_choice(value, option->words, option->target);
+    case LINE_KINDS:
+        return parse_kinds(value, option->target);
     }
     return -EINVAL;
+}
+
+/* The words that an option takes, or "" if it takes others. */
+static void line_list_words(const struct line_option *option, char *text, size_t size)
+{
+    const char *const *words = option->form == LINE_KINDS ? kind_words : option->words;
+    size_t used = 0;
+
+    *text = '\0';
+    for (; words && *words && used < size; words++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", *words);
+    for (const struct event_word *word = event_words; option->form == LINE_KINDS && word->word && used < size; word++)
+        used += (size_t)snprintf(text + used, size - used, ", %s", word->word);
 }
 
 int parse_options(struct invocation *invocation)
 {
     const struct line_option *option;
+    char words[256];
     int letter, r;
 
     line.alloc = (struct memclient_alloc_options)MEMCLIENT_ALLOC_OPTIONS_INIT;
@@ -143,21 +163,22 @@ int parse_options(struct invocation *invocation)
         r = line_set(option, optarg);
         if (r == -ERANGE)
             return usage_error(invocation, "--%s %s: more than 64 bits can hold", option->name, optarg);
-        if (r)
-            return usage_error(invocation, "--%s does not take `%s'", option->name, optarg);
+        if (r) {
+            line_list_words(option, words, sizeof(words));
+            return usage_error(invocation, "--%s does not take `%s'%s%s", option->name, optarg,
+                               *words ? "; there are: " : "", words);
+        }
     }
     return EXIT_DONE;
 }
 
-int parse_reference(struct invocation *invocation)
+int parse_any_reference(struct invocation *invocation)
 {
     const char *wrong;
     int r = parse_options(invocation);
 
-    if (r)
+    if (r || optind == invocation->argc)
         return r;
-    if (optind == invocation->argc)
-        return usage_error(invocation, "a buffer is required");
     line.given = invocation->argv[optind];
     wrong = reference_parse(line.given, &line.reference);
     if (wrong)
@@ -166,11 +187,41 @@ int parse_reference(struct invocation *invocation)
     return EXIT_DONE;
 }
 
+int parse_reference(struct invocation *invocation)
+{
+    int r = parse_any_reference(invocation);
+
+    return r || line.given ? r : usage_error(invocation, "a buffer is required");
+}
+
 int parse_only_reference(struct invocation *invocation)
 {
     int r = parse_reference(invocation);
 
     return r ? r : parse_end(invocation);
+}
+
+static int line_find_name(const struct memclient_name_info *name, void *data)
+{
+    char text[MEMCLIENT_NAME_SIZE];
+
+    (void)snprintf(text, sizeof(text), "uid:%u/%s", (unsigned)name->uid, name->name);
+    if (strcmp(text, line.reference.name) != 0 &&
+        (name->uid != geteuid() || strcmp(name->name, line.reference.name) != 0))
+        return 0;
+    *(uint64_t *)data = name->buffer;
+    return 1;
+}
+
+int line_find_buffer(struct memclient_context *ctx, uint64_t *ret)
+{
+    int r;
+
+    *ret = line.reference.id;
+    if (line.reference.kind != REFERENCE_NAME)
+        return 0;
+    r = memclient_list_names(ctx, line_find_name, ret);
+    return r < 0 ? r : 0;
 }
 
 int line_open(struct memclient_context *ctx, unsigned rights, struct memclient_buffer **ret)

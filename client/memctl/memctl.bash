@@ -96,7 +96,7 @@ _memctl() {
     --socket) _memctl_offer '' < <(compgen -f -- "$word") ;;
     --pool) _memctl_offer '' < <(_memctl_ask pools) ;;
     --pages) _memctl_offer '' <<<$'base\nthp\nhugetlb' ;;
-    --kind) _memctl_offer '' <<<$'refused\nwaited\nended\nstarted\ndone' ;;
+    --kind) _memctl_offer '' < <(_memctl_ask kinds) ;;
     --view) _memctl_offer '' <<<$'buffers\nprocesses\nusers' ;;
     --sort) _memctl_offer '' <<<$'bytes\nholds\noldest\nnewest\nrate\nwaiting' ;;
     --filter)
@@ -119,7 +119,7 @@ _memctl() {
         *,-*) _memctl_offer '' < <(_memctl_ask options "$command" | sed 's/=$//') ;;
         ,* | help,*) _memctl_offer '' < <(_memctl_ask commands) ;;
         doctor,*) _memctl_offer '' <<<opencl ;;
-        holders,* | share,* | open,* | cat,* | fill,* | publish,* | move,* | rm,*) _memctl_offer '' < <(_memctl_ask buffers) ;;
+        events,* | holders,* | share,* | open,* | cat,* | fill,* | publish,* | move,* | rm,*) _memctl_offer '' < <(_memctl_ask buffers) ;;
         esac
         ;;
     esac

@@ -35,7 +35,7 @@ case $previous in
 --socket) _files ;;
 --pool) _memctl_offer "$(_memctl_ask pools)" ;;
 --pages) compadd base thp hugetlb ;;
---kind) compadd refused waited ended started done ;;
+--kind) _memctl_offer "$(_memctl_ask kinds)" ;;
 --view) compadd buffers processes users ;;
 --sort) compadd bytes holds oldest newest rate waiting ;;
 --filter) compadd -S '' uid: pid: session: pool: ;;
@@ -52,7 +52,7 @@ case $previous in
     *,-*) _memctl_offer "$(_memctl_ask options "$command" | sed 's/=$//')" ;;
     ,* | help,*) _memctl_offer "$(_memctl_ask commands)" ;;
     doctor,*) compadd opencl ;;
-    holders,* | share,* | open,* | cat,* | fill,* | publish,* | move,* | rm,*) _memctl_offer "$(_memctl_ask buffers)" ;;
+    events,* | holders,* | share,* | open,* | cat,* | fill,* | publish,* | move,* | rm,*) _memctl_offer "$(_memctl_ask buffers)" ;;
     esac
     ;;
 esac

@@ -23,6 +23,19 @@ const char *const pages_words[] = {
 };
 const char *const placement_words[] = {"pool", "bind", "preferred", "interleave", "split", "local", NULL};
 const char *const kind_words[] = {"any", "refused", "waited", "ended", "started", "done", NULL};
+const struct event_word event_words[] = {
+    {"held", MEMCLIENT_EVENT_HELD, true},
+    {"left", MEMCLIENT_EVENT_LEFT, true},
+    {"died", MEMCLIENT_EVENT_DIED, true},
+    {"death", MEMCLIENT_EVENT_DEATH, true},
+    {"published", MEMCLIENT_EVENT_PUBLISHED, true},
+    {"moved", MEMCLIENT_EVENT_MOVED, true},
+    {"destroyed", MEMCLIENT_EVENT_DESTROYED, true},
+    {"name", MEMCLIENT_EVENT_NAME, true},
+    {"pressure", MEMCLIENT_EVENT_PRESSURE, false},
+    {"shutdown", MEMCLIENT_EVENT_SHUTDOWN, false},
+    {.word = NULL},
+};
 const char *const claim_words[] = {"none", "shared", "exclusive", NULL};
 
 /* A decimal number and the unit behind it. */
@@ -193,6 +206,35 @@ int parse_choice(const char *text, const char *const *words, unsigned *ret)
             return 0;
         }
     return -EINVAL;
+}
+
+static int parse_kind(const char *text, struct values_kinds *kinds)
+{
+    unsigned i;
+
+    if (!parse_choice(text, kind_words, &i)) {
+        kinds->history |= i ? 1U << i : ~0U;
+        return 0;
+    }
+    for (const struct event_word *word = event_words; word->word; word++)
+        if (!strcmp(text, word->word)) {
+            kinds->events |= word->event;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+int parse_kinds(const char *text, struct values_kinds *kinds)
+{
+    char copy[256], *rest = copy, *one;
+
+    if (strlen(text) >= sizeof(copy))
+        return -EINVAL;
+    memcpy(copy, text, strlen(text) + 1);
+    while ((one = strsep(&rest, ",")))
+        if (parse_kind(one, kinds))
+            return -EINVAL;
+    return 0;
 }
 
 int parse_user(const char *text, uid_t *ret)

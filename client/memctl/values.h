@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,6 +22,18 @@ extern const char *const pages_words[];
 extern const char *const placement_words[];
 extern const char *const claim_words[];
 extern const char *const kind_words[]; /* of enum memclient_history_kind; 0 is no choice */
+/* Of the events that `events --follow` can show beside the history, up to a NULL. */
+extern const struct event_word {
+    const char *word;
+    unsigned event; /* enum memclient_event_kind */
+    bool of_buffers;
+} event_words[];
+
+/* What --kind chooses. */
+struct values_kinds {
+    unsigned history; /* 1 << enum memclient_history_kind */
+    unsigned events;
+};
 
 /* "512", "64K", "1.5G", "2GiB": 0, or -EINVAL, or -ERANGE for more than 64 bits. */
 int parse_bytes(const char *text, uint64_t *ret);
@@ -33,6 +46,8 @@ int parse_u32(const char *text, uint32_t *ret);
 int parse_list(const char *text, struct values_list *list);
 /* One of the words: its index. */
 int parse_choice(const char *text, const char *const *words, unsigned *ret);
+/* "refused,held": adds them. */
+int parse_kinds(const char *text, struct values_kinds *kinds);
 /* "rw": letters of enum memclient_right; writing implies reading. */
 int parse_rights(const char *text, unsigned *ret);
 /* "rwsm", "r"; "" for none. */

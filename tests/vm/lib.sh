@@ -46,12 +46,13 @@ vm_exports() { vm_settings+=("export '$1'"); }
 # What holds on every kernel that we claim to run on, and wants two nodes at most.
 vm_runs_everywhere() {
     local test
-    for test in kernel/test-{addresses,charging,ending,handover,identity,ledger,listening,rights,signals,sockets} \
+    for test in kernel/test-{addresses,charging,ending,handover,identity,ledger,listening,rights,signals} \
         unit/sys/test-peer unit/sandbox/test-sandbox unit/mem/test-{commit,handle,nodes,migrate} \
         integration/hostile/test-{pool-allow,sandbox} \
         integration/test-{commit,rights,ending,death,identity,sums,pages,placement,move}; do
         vm_runs "tests/$test"
     done
+    vm_runs_without 'before 6.16' tests/kernel/test-sockets
     vm_needs daemon/memoryd
 }
 

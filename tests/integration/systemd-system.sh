@@ -31,7 +31,7 @@ case $prefix in
             grep -v -e '^```' -e '^make install$' >"$tmp/io/readme"
         ;;
     *)
-        # A prefix of its own (make distcheck has one below /tmp, which the unit would not see) becomes /usr/local.
+        # A prefix of its own becomes /usr/local, except for the configuration, whose place the broker knows.
         rc=0
         make -s -C "$builddir" install DESTDIR="$root" >"$tmp/install.log" 2>&1 || rc=1
         mkdir -p "$root/usr/local"
@@ -79,6 +79,7 @@ ctl() { systemctl "$@"; }
 journal() { journalctl -u memoryd.service --no-pager -o cat; }
 programs=/io work=/tmp memoryd=$(systemctl cat memoryd.service | sed -n 's/^ExecStart=//p')
 . /io/survive.sh
+config=$(memoryd --help | sed -n 's|.*memoryd/memoryd.conf in \(/[^ ]*\).*|\1|p')/memoryd/memoryd.conf
 
 # ---- as README.md says
 if [ -e /io/readme ]; then
@@ -97,6 +98,10 @@ if [ -e /io/readme ]; then
     systemctl stop memoryd.socket memoryd.service || fail stop
 else
     systemd-sysusers || fail sysusers
+    # below /tmp, as make distcheck has it, or /home the unit sees only what it is shown
+    mkdir -p "${config%/*}" /etc/systemd/system/memoryd.service.d
+    printf '[Service]\nBindReadOnlyPaths=%s\n' "${config%/*}" >/etc/systemd/system/memoryd.service.d/test.conf
+    systemctl daemon-reload
 fi
 id memoryd >/dev/null || fail "no account"
 systemctl start memoryd.socket || fail "the socket does not start"

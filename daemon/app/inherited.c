@@ -125,6 +125,9 @@ int inherited_leave(struct app *app)
     if (app->for_good && !stored)
         return EXIT_OK; /* all was to be lost */
     r = stored ? 0 : fd_stash_new(fd_stash);
+    /* as in keeper_end() */
+    if (stored)
+        app->inherited.metrics[0] = fd_close(app->inherited.metrics[0]);
     if (!r)
         r = fd_stash_fill(fd_stash[0], inherited_enumerate, app);
     if (!r && stored) {

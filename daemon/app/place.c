@@ -112,10 +112,6 @@ char *place_of(int listener)
 
 static int place_take_socket(struct store *store, int fd)
 {
-    if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) <= 0) {
-        log_error("the socket that the service manager passed is not one of ListenSequentialPacket=");
-        return EXIT_FAILED;
-    }
     if (fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0) {
         log_error("cannot use the socket that the service manager passed: %s", strerror(errno));
         return EXIT_FAILED;
@@ -136,46 +132,81 @@ static void place_take_metrics(struct store *store, int fd)
     (void)store_take_in(store, KEEPER_METRICS, 0, fd);
 }
 
-/* Stores those with names of ours; the others are sockets, which are counted, the last in *ret_socket. */
-static unsigned sort_passed(struct store *store, char *const *names, int n, int *ret_socket, int *ret_metrics)
+/* What the service manager passes without a name of ours. */
+struct passed_sockets {
+    int listener, metrics; /* or -1: the last of each kind */
+    unsigned n_listeners;
+    unsigned n_unknown; /* were closed, and the log says so */
+};
+
+static void passed_add_metrics(struct passed_sockets *passed, int fd)
+{
+    if (passed->metrics >= 0)
+        log_error("the service manager passed several sockets for metrics, and only the last one is served: an empty "
+                  "ListenStream= above another one takes the unit's own out");
+    (void)fd_close(passed->metrics);
+    passed->metrics = fd;
+}
+
+/* The type tells what a socket is for, since its unit may be called anything. */
+static void passed_add(struct passed_sockets *passed, const char *name, int fd)
+{
+    if (sd_is_socket(fd, AF_UNIX, SOCK_SEQPACKET, 1) > 0) {
+        (void)fd_close(passed->listener);
+        passed->listener = fd;
+        passed->n_listeners++;
+        return;
+    }
+    log_error(
+        "the socket \"%s\" that the service manager passed is not one of ListenSequentialPacket=; one for metrics "
+        "needs FileDescriptorName=%s",
+        name, SERVICE_NAME_METRICS);
+    (void)fd_close(fd);
+    passed->n_unknown++;
+}
+
+/* Stores those with names of ours; the others are sockets. */
+static void sort_passed(struct store *store, char *const *names, int n, struct passed_sockets *ret)
 {
     unsigned n_fd_stash_ends = 0;
-    unsigned n_sockets = 0;
 
+    *ret = (struct passed_sockets){.listener = -1, .metrics = -1};
     for (int i = 0; i < n; i++) {
         int fd = SD_LISTEN_FDS_START + i;
 
-        if (!strcmp(names[i], SERVICE_NAME_FD_STASH)) {
+        if (!strcmp(names[i], SERVICE_NAME_FD_STASH))
             (void)store_take_in(store, KEEPER_FD_STASH, n_fd_stash_ends++, fd);
-        } else if (!strcmp(names[i], SERVICE_NAME_LEDGER)) {
+        else if (!strcmp(names[i], SERVICE_NAME_LEDGER))
             (void)store_take_in(store, KEEPER_LEDGER, 0, fd);
-        } else if (!strcmp(names[i], SERVICE_NAME_LISTENER)) {
+        else if (!strcmp(names[i], SERVICE_NAME_LISTENER))
             (void)store_take_in(store, KEEPER_LISTENER, 0, fd);
-        } else if (!strcmp(names[i], SERVICE_NAME_METRICS)) {
-            (void)fd_close(*ret_metrics);
-            *ret_metrics = fd;
-        } else {
-            *ret_socket = fd;
-            n_sockets++;
-        }
+        else if (!strcmp(names[i], SERVICE_NAME_METRICS))
+            passed_add_metrics(ret, fd);
+        else
+            passed_add(ret, names[i], fd);
     }
-    return n_sockets;
 }
 
 int place_activated(struct store *store, bool want_socket, bool *ret_activated)
 {
     char **names = NULL;
     int n = sd_listen_fds_with_names(1, &names);
-    unsigned n_sockets;
-    int socket = -1, metrics = -1;
+    struct passed_sockets passed;
     int r = 0;
 
     if (n <= 0)
         return EXIT_OK;
-    n_sockets = sort_passed(store, names, n, &socket, &metrics);
+    sort_passed(store, names, n, &passed);
     for (int i = 0; i < n; i++)
         free(names[i]);
     free(names);
+    /* before anything is taken out of the store, where it waits for a start that goes well */
+    if (want_socket && (passed.n_listeners > 1 || (!passed.n_listeners && passed.n_unknown))) {
+        if (passed.n_listeners)
+            log_error("the service manager passed %u sockets of ListenSequentialPacket=; one is wanted",
+                      passed.n_listeners);
+        return EXIT_FAILED;
+    }
     /* what is in the fd stash is newer than what lies beside it */
     for (uint64_t i = 0; i < 2 && !r; i++) {
         int outer = store_get(store, KEEPER_KEY(KEEPER_FD_STASH, i));
@@ -189,18 +220,14 @@ int place_activated(struct store *store, bool want_socket, bool *ret_activated)
     }
     /* what was passed before is not passed any more where the socket's unit was stopped */
     (void)fd_close(store_remove(store, KEEPER_KEY(KEEPER_METRICS, 0)));
-    if (metrics >= 0)
-        place_take_metrics(store, metrics);
-    if (!want_socket || !n_sockets) {
-        (void)fd_close(socket);
+    if (passed.metrics >= 0)
+        place_take_metrics(store, passed.metrics);
+    if (!want_socket || passed.listener < 0) {
+        (void)fd_close(passed.listener);
         return EXIT_OK;
     }
-    if (n_sockets > 1) {
-        log_error("the service manager passed %u sockets; one is wanted", n_sockets);
-        return EXIT_FAILED;
-    }
     *ret_activated = true;
-    return place_take_socket(store, socket);
+    return place_take_socket(store, passed.listener);
 }
 
 int place_wait_for_winner(const char *path)

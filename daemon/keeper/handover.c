@@ -47,6 +47,8 @@ void keeper_end(struct keeper *keeper, int status)
     if (outer < 0 || !service_has_store())
         return;
     (void)fd_close(keep_this_program(keeper));
+    /* the next start is passed it again; were it in the store as well, its unit could not bind that address anew */
+    (void)fd_close(store_remove(&keeper->store, KEEPER_KEY(KEEPER_METRICS, 0)));
     r = fd_stash_fill(outer, enumerate_store, &keeper->store);
     if (r)
         log_error("not everything can be kept for the next start: %s", strerror(-r));

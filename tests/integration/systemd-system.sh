@@ -67,7 +67,7 @@ for program in writer heedless survivor; do
     [ -e "$built" ] || built=$builddir/tests/integration/$program
     cp "$built" "$tmp/io"
 done
-cp "$srcdir/tests/integration/survive.sh" "$tmp/io"
+cp "$srcdir"/tests/integration/{survive.sh,scrape.py} "$tmp/io"
 
 cat >"$tmp/io/command" <<'INSIDE'
 set -u
@@ -133,12 +133,63 @@ if memctl pools | grep -q thp; then
 fi
 memctl check || fail "memctl check"
 
+# ---- metrics, as memoryd(8) says
+scrape() { python3 -B /io/scrape.py get "$1" >/tmp/page 2>&1; }
+served_at() { scrape "$1" && grep -q '^200 OK' /tmp/page && grep -q '^memoryd_names 1$' /tmp/page || fail "$2: no metrics at $1: $(head /tmp/page)"; }
+refused_at() { ! scrape "$1" || fail "$2: metrics at $1"; }
+# put_on LINES: what is in [Socket] of the drop-in, and is in force
+put_on() {
+    mkdir -p "$drop_in"
+    printf '[Socket]\n%b\n' "$1" >"$drop_in/override.conf"
+    systemctl daemon-reload
+    mark=$(journalctl -n 0 --show-cursor --no-pager -q | sed -n 's/^-- cursor: //p')
+    systemctl stop memoryd-metrics.socket && systemctl restart memoryd || fail "$1: restart"
+    memctl cat metrics/kept >/dev/null || fail "$1: a buffer is lost"
+}
+# mistaken LINES SENTENCE: the journal says it, and the service serves
+mistaken() {
+    put_on "$1"
+    journalctl --after-cursor "$mark" --no-pager -o cat | grep -q "$2" || {
+        fail "$1: the journal does not say '$2'"
+        journalctl --after-cursor "$mark" --no-pager -o cat
+    }
+}
+if command -v python3 >/dev/null; then
+    drop_in=/etc/systemd/system/memoryd-metrics.socket.d unix=/run/memoryd/metrics.sock tcp=127.0.0.1:9753
+    memctl alloc --size 4K --name metrics/kept || fail "memctl alloc"
+    refused_at $unix "not enabled"
+    systemctl enable memoryd-metrics.socket && systemctl restart memoryd || fail "memoryd-metrics.socket cannot be enabled"
+    served_at $unix enabled
+    grep -q '^memoryd_user_buffers{uid="0"} 1$' /tmp/page || fail "root does not see users"
+    as_stranger python3 -B /io/scrape.py get $unix >/dev/null 2>&1 && fail "anybody gets metrics at $unix"
+
+    put_on "ListenStream=\nListenStream=$tcp"
+    served_at $tcp "on TCP"
+    grep -q 'uid=' /tmp/page && fail "TCP shows users"
+    refused_at $unix "on TCP"
+    kill_broker
+    served_at $tcp "after the broker's death"
+
+    mistaken "ListenStream=$tcp" "several sockets for metrics, and only the last one is served"
+    served_at $tcp "one too many"
+    mistaken "ListenStream=\nListenDatagram=$tcp" "the socket for metrics .* is not one of ListenStream="
+    mistaken "FileDescriptorName=other" '"other" .* one for metrics needs FileDescriptorName=metrics'
+    mistaken "ListenStream=\nListenStream=192.0.2.1:9753" "listen.*192.0.2.1:9753.*: Cannot assign"
+
+    rm -r "$drop_in"
+    systemctl daemon-reload
+    systemctl disable --now memoryd-metrics.socket && systemctl restart memoryd || fail "memoryd-metrics.socket cannot be disabled"
+    refused_at $unix disabled
+    memctl rm metrics/kept || fail "memctl rm"
+else
+    echo "not tried: metrics (no python3)"
+fi
+
 begin_clients
 all_events
 end_clients
 lose_everything
 
-config=$(memoryd --help | sed -n 's|.*memoryd/memoryd.conf in \(/[^ ]*\).*|\1|p')/memoryd/memoryd.conf
 mistakes_while_it_serves "$config"
 mistakes_at_a_first_start "$config"
 

@@ -14,7 +14,8 @@
 #define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
 #define INT(value)       ((json_int_t)(value))
 
-static const char *const end_words[] = {"none", "goodbye", "died", "exited", "signal", "unknown", "silent", NULL};
+static const char *const end_words[] = {"none",    "goodbye", "died", "exited", "signal",
+                                        "unknown", "silent",  "oom",  NULL};
 
 /* ---- sentences --------------------------------------------------------------------------------------------------- */
 
@@ -75,6 +76,12 @@ void history_describe_death(unsigned end, int status, char *text, size_t size)
         (void)snprintf(text, size, "its process was killed by signal %d%s%s", status, signal ? ", SIG" : "",
                        signal ? signal : "");
         return;
+    case MEMCLIENT_END_OOM:
+        (void)snprintf(text, size,
+                       "its process was killed by signal %d, probably for want of memory: the kernel's OOM killer has "
+                       "killed in its control group meanwhile",
+                       status);
+        return;
     case MEMCLIENT_END_UNKNOWN:
         (void)snprintf(text, size, "its process died; how is not known");
         return;
@@ -87,7 +94,7 @@ void history_describe_death(unsigned end, int status, char *text, size_t size)
 
 static void describe_end(const struct memclient_history_entry *entry, char *text, size_t size)
 {
-    char death[128], bytes[24];
+    char death[256], bytes[24];
 
     history_describe_death(entry->end, entry->exit_status, death, sizeof(death));
     format_bytes(entry->bytes, bytes, sizeof(bytes));
@@ -160,7 +167,8 @@ static json_t *signal_json(const void *item)
 {
     const struct memclient_history_entry *entry = item;
 
-    return entry->end == MEMCLIENT_END_SIGNAL ? json_integer(entry->exit_status) : json_null();
+    return entry->end == MEMCLIENT_END_SIGNAL || entry->end == MEMCLIENT_END_OOM ? json_integer(entry->exit_status)
+                                                                                 : json_null();
 }
 
 const struct column history_columns[] = {

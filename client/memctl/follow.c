@@ -103,8 +103,9 @@ static json_t *followed_status_json(const void *item)
 static json_t *followed_signal_json(const void *item)
 {
     const struct followed *followed = item;
+    bool is_signal = followed->event.end == MEMCLIENT_END_SIGNAL || followed->event.end == MEMCLIENT_END_OOM;
 
-    return followed->event.end == MEMCLIENT_END_SIGNAL ? json_integer(followed->event.exit_status) : json_null();
+    return is_signal ? json_integer(followed->event.exit_status) : json_null();
 }
 
 static void followed_describe(const struct memclient_event *event, char *text, size_t size)

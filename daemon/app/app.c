@@ -31,6 +31,7 @@ static int build_broker(struct app *app)
         .limits = &app->limits,
         .host = &app->host,
         .grace_ms = app->config->grace_ms,
+        .groups_root = "",
         .uid = geteuid(),
         .refuse_overflow_uid = settings_refuse_overflow_uid(app),
         .keeper = app->keeper,

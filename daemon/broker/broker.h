@@ -82,6 +82,7 @@ struct broker_options {
     uint64_t arena_size;
     uint64_t grace_ms;              /* a living process may be without a connection so long before I6's check */
     uid_t uid;                      /* the broker's own */
+    const char *groups_root;        /* where clients' control groups are looked at, see groups.h; NULL: nowhere */
     bool refuse_overflow_uid;       /* users that cannot be told apart begin no session */
     struct keeper_link *keeper;     /* holds what outlives this broker; NULL: nothing does */
     struct inherited_fd *inherited; /* what it has handed over: see broker_new() */

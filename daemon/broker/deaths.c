@@ -6,12 +6,14 @@
 #include "broker/deaths.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 #include "base/cleanup.h"
 #include "broker/broker.h"
 #include "broker/lookup.h"
+#include "broker/oom.h"
 #include "broker/recover.h"
 #include "broker/report.h"
 #include "broker/state.h"
@@ -35,7 +37,11 @@ struct death_who {
 struct death {
     struct list link;
     struct death_who who;
-    int pidfd; /* owned */
+    int pidfd;             /* owned */
+    struct oom_look *look; /* it is looked whether the kernel has killed for want of memory */
+    bool oom;              /* it has */
+    enum peer_end end;     /* and its status, once it is known */
+    int status;
 };
 
 void deaths_prepare(struct deaths *deaths)
@@ -50,12 +56,19 @@ int deaths_init(struct broker *broker)
     return broker->deaths.epoll < 0 ? -errno : 0;
 }
 
+/* Closing does not do that: the keeper has the same description. */
+static void death_unwatch(struct broker *broker, const struct death *death)
+{
+    (void)epoll_ctl(broker->deaths.epoll, EPOLL_CTL_DEL, death->pidfd, NULL);
+}
+
 static void death_free(struct broker *broker, struct death *death)
 {
+    if (death->look)
+        oom_cancel(death->look);
     list_remove(&death->link);
     broker->deaths.n--;
-    /* closing does not do that: the keeper has the same description */
-    (void)epoll_ctl(broker->deaths.epoll, EPOLL_CTL_DEL, death->pidfd, NULL);
+    death_unwatch(broker, death);
     (void)fd_close(death->pidfd);
     free(death);
 }
@@ -89,29 +102,51 @@ void death_tell(struct broker *broker, const struct session *session)
         death_tell_end(broker, &who, client->death_end, client->death_status);
 }
 
-/* The result of peer_end() is counted, and goes into the record, if that is still there and has none. */
-static void death_enter(struct broker *broker, const struct death_who *who, enum peer_end end, int status)
+/* The cause is counted, and goes into the record, if that is still there and has none. */
+static void death_enter(struct broker *broker, const struct death_who *who, enum history_end end, int status)
+{
+    const struct history_record *record = history_ended(broker->history, who->index, who->session);
+    const struct session *session = sessions_find(&broker->sessions, who->session);
+
+    counters_end(broker->counters, end);
+    if (record && record->end == HISTORY_END_DIED) {
+        history_set_end(broker->history, who->index, end, (uint32_t)status);
+        event_history(broker, who->uid, false);
+    }
+    if (session) {
+        client_of(session)->death_end = end;
+        client_of(session)->death_status = (uint32_t)status;
+    } else {
+        death_tell_end(broker, who, end, (uint32_t)status);
+    }
+}
+
+/* May it have been the OOM killer? */
+static bool is_killed(enum peer_end end, int status)
+{
+    return end == PEER_END_SIGNAL && status == SIGKILL;
+}
+
+static void death_enter_end(struct broker *broker, const struct death_who *who, enum peer_end end, int status, bool oom)
 {
     static const enum history_end ends[] = {
         [PEER_END_EXITED] = HISTORY_END_EXITED,
         [PEER_END_SIGNAL] = HISTORY_END_SIGNAL,
+        [PEER_END_UNREAPED] = HISTORY_END_UNKNOWN,
         [PEER_END_UNKNOWN] = HISTORY_END_UNKNOWN,
     };
 
-    const struct history_record *record = history_ended(broker->history, who->index, who->session);
-    const struct session *session = sessions_find(&broker->sessions, who->session);
+    death_enter(broker, who, oom && is_killed(end, status) ? HISTORY_END_OOM : ends[end], status);
+}
 
-    counters_end(broker->counters, ends[end]);
-    if (record && record->end == HISTORY_END_DIED) {
-        history_set_end(broker->history, who->index, ends[end], (uint32_t)status);
-        event_history(broker, who->uid, false);
-    }
-    if (session) {
-        client_of(session)->death_end = ends[end];
-        client_of(session)->death_status = (uint32_t)status;
-    } else {
-        death_tell_end(broker, who, ends[end], (uint32_t)status);
-    }
+/* It is told once all is known. */
+static void death_settle(struct broker *broker, struct death *death)
+{
+    if (death->end == PEER_END_UNREAPED || (death->look && is_killed(death->end, death->status)))
+        return;
+    death_enter_end(broker, &death->who, death->end, death->status, death->oom);
+    keeper_drop(broker->options.keeper, KEEPER_SESSION, death->who.session);
+    death_free(broker, death);
 }
 
 /* How many of this user's causes are waited for? */
@@ -124,8 +159,33 @@ static unsigned deaths_of(const struct deaths *deaths, uid_t uid)
     return n;
 }
 
-/* Takes the descriptor if it waits. */
-static bool death_wait(struct broker *broker, const struct death_who *who, int *pidfd)
+static struct death *deaths_find(const struct broker *broker, uint64_t session)
+{
+    list_for_each_entry(death, &broker->deaths.list, struct death, link)
+        if (death->who.session == session)
+            return death;
+    return NULL;
+}
+
+bool deaths_have(const struct broker *broker, uint64_t session)
+{
+    return deaths_find(broker, session);
+}
+
+static void death_counted(struct broker *broker, uint64_t session, bool more)
+{
+    struct death *death = deaths_find(broker, session);
+
+    if (!death)
+        return;
+    death->look = NULL;
+    death->oom = more;
+    death_settle(broker, death);
+}
+
+/* Takes the descriptor if it waits: for the parent, and (of a session) for a worker that counts. */
+static bool death_wait(struct broker *broker, const struct death_who *who, const struct session *counted, int *pidfd,
+                       enum peer_end end, int status)
 {
     struct deaths *deaths = &broker->deaths;
     struct epoll_event event = {.events = 0};
@@ -136,9 +196,15 @@ static bool death_wait(struct broker *broker, const struct death_who *who, int *
     death = malloc(sizeof(*death));
     if (!death)
         return false;
-    *death = (struct death){.who = *who, .pidfd = *pidfd};
+    *death = (struct death){.who = *who, .pidfd = *pidfd, .end = end, .status = status};
     event.data.ptr = death;
-    if (epoll_ctl(deaths->epoll, EPOLL_CTL_ADD, *pidfd, &event) < 0) {
+    if (end == PEER_END_UNREAPED && epoll_ctl(deaths->epoll, EPOLL_CTL_ADD, *pidfd, &event) < 0) {
+        free(death);
+        return false;
+    }
+    if (counted)
+        death->look = oom_look(broker, counted, death_counted);
+    if (end != PEER_END_UNREAPED && !death->look) {
         free(death);
         return false;
     }
@@ -148,25 +214,19 @@ static bool death_wait(struct broker *broker, const struct death_who *who, int *
     return true;
 }
 
-static void death_look(struct broker *broker, const struct death_who *who, int *pidfd)
+/* `session` is NULL if it is another broker's. */
+static void death_look(struct broker *broker, const struct death_who *who, const struct session *session, int *pidfd)
 {
     enum peer_end end = PEER_END_UNKNOWN;
+    bool counts, waits;
     int status = 0;
 
     if (pidfd && *pidfd >= 0)
         end = peer_end(*pidfd, &status);
-    if (end != PEER_END_UNREAPED)
-        death_enter(broker, who, end, status);
-    else if (!death_wait(broker, who, pidfd))
-        death_enter(broker, who, PEER_END_UNKNOWN, 0);
-}
-
-bool deaths_have(const struct broker *broker, uint64_t session)
-{
-    list_for_each_entry(death, &broker->deaths.list, struct death, link)
-        if (death->who.session == session)
-            return true;
-    return false;
+    counts = session && oom_is_known(session) && (end == PEER_END_UNREAPED || is_killed(end, status));
+    waits = counts || end == PEER_END_UNREAPED;
+    if (!waits || !death_wait(broker, who, counts ? session : NULL, pidfd, end, status))
+        death_enter_end(broker, who, end, status, false);
 }
 
 /* A session whose process died while no broker ran has no pidfd: the one that the keeper had is still among what was
@@ -178,7 +238,7 @@ void death_begin(struct broker *broker, struct session *session, uint32_t index)
     int *pidfd = session->peer.pidfd >= 0 ? &session->peer.pidfd : handed_fd(broker, KEEPER_SESSION, id);
 
     if (!deaths_have(broker, id))
-        death_look(broker, &who, pidfd);
+        death_look(broker, &who, session, pidfd);
 }
 
 void deaths_recover(struct broker *broker)
@@ -188,7 +248,7 @@ void deaths_recover(struct broker *broker)
     for (uint32_t i = 0; (i = history_next_open(broker->history, i, &record)) != HISTORY_NONE; i++) {
         const struct death_who who = {record->session, record->uid, (pid_t)record->pid, i};
 
-        death_look(broker, &who, handed_fd(broker, KEEPER_SESSION, who.session));
+        death_look(broker, &who, NULL, handed_fd(broker, KEEPER_SESSION, who.session));
     }
 }
 
@@ -216,12 +276,11 @@ void broker_deaths_ready(struct broker *broker)
 
     for (int i = 0; i < n; i++) {
         struct death *death = events[i].data.ptr;
-        enum peer_end end;
-        int status = 0;
 
-        end = peer_end(death->pidfd, &status);
-        death_enter(broker, &death->who, end == PEER_END_UNREAPED ? PEER_END_UNKNOWN : end, status);
-        keeper_drop(broker->options.keeper, KEEPER_SESSION, death->who.session);
-        death_free(broker, death);
+        death->end = peer_end(death->pidfd, &death->status);
+        if (death->end == PEER_END_UNREAPED)
+            death->end = PEER_END_UNKNOWN;
+        death_unwatch(broker, death);
+        death_settle(broker, death);
     }
 }

@@ -14,6 +14,7 @@
 #include "broker/dedup.h"
 #include "mem/handle.h"
 #include "proto/status.h"
+#include "sys/groups.h"
 #include "sys/peer.h"
 #include "sys/sys.h"
 #include "work/turn.h"
@@ -255,6 +256,26 @@ void process_job_submit(struct jobs *jobs, struct process_job *job)
 {
     job->job.withdrawn = process_withdrawn;
     job_submit(jobs, &job->job, WORK_BLOCKING, process_work);
+}
+
+/* The groups' files are the kernel's own, and yet their reader may wait for others who change groups. */
+static void kills_work(struct work_job *work)
+{
+    struct kills_job *job = container_of(work, struct kills_job, job.work);
+
+    job->known = (*job->file || groups_find_kills(job->root, job->pid, job->file, sizeof(job->file))) &&
+                 groups_read_kills(job->file, &job->kills);
+}
+
+static void kills_withdrawn(struct job *work)
+{
+    container_of(work, struct kills_job, job)->known = false;
+}
+
+void kills_job_submit(struct jobs *jobs, struct kills_job *job)
+{
+    job->job.withdrawn = kills_withdrawn;
+    job_submit(jobs, &job->job, WORK_BLOCKING, kills_work);
 }
 
 /* ---- watches after an overflow ----------------------------------------------------------------------------------- */

@@ -17,6 +17,9 @@
 #include "mem/migrate.h"
 #include "work/work.h"
 
+/* A longer path is not looked at. */
+#define KILLS_FILE_MAX 512
+
 struct jobs {
     struct work *work;
     unsigned running;
@@ -101,6 +104,18 @@ struct process_job {
 };
 
 void process_job_submit(struct jobs *jobs, struct process_job *job);
+
+/* How many processes has the kernel killed for want of memory in the control group of this one? */
+struct kills_job {
+    struct job job;
+    pid_t pid;
+    const char *root;          /* of groups.h */
+    char file[KILLS_FILE_MAX]; /* "": that of the process */
+    bool known;
+    uint64_t kills;
+};
+
+void kills_job_submit(struct jobs *jobs, struct kills_job *job);
 
 /* Asks the kernel which watches of an inotify instance still exist, after events were lost. */
 struct live_watches_job {

@@ -26,7 +26,9 @@ struct client {
     struct subscriptions *subscriptions; /* if it wants any of single buffers or names, or of those that are queued */
     bool died;                           /* it has ended since its process died; how, while that is not told yet: */
     uint32_t death_end, death_status;
-    struct list lingering; /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
+    struct oom_group *oom;      /* where it is counted that the kernel kills for want of memory; NULL: not known */
+    struct oom_look *finds_oom; /* a worker looks for that; or NULL */
+    struct list lingering;      /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
     uint64_t in_use;
     uint64_t taken;   /* slots of its cache whose holds have ended without a commit yet: caches.c */
     uint64_t scanned; /* so far, of its holds in the order of their buffers' ids, for use: session_end.c */

@@ -7,6 +7,7 @@
 #include "broker/deaths.h"
 #include "broker/lifecycle.h"
 #include "broker/lookup.h"
+#include "broker/oom.h"
 #include "broker/state.h"
 #include "broker/subscriptions.h"
 
@@ -88,6 +89,7 @@ void sessions_forget(struct broker *broker)
             keeper_drop(broker->options.keeper, KEEPER_SESSION, client->id);
         if (client->has_release_log)
             keeper_drop(broker->options.keeper, KEEPER_RELEASE_LOG, client->id);
+        oom_end(client);
         free(client);
     }
 }

@@ -47,6 +47,7 @@ enum history_end {
     HISTORY_END_SIGNAL = 4,  /* its process, by signal `status` */
     HISTORY_END_UNKNOWN = 5, /* its process; nobody knows how */
     HISTORY_END_SILENT = 6,  /* its connection was lost, and nothing of it was in use any more */
+    HISTORY_END_OOM = 7,     /* its process, by signal `status`, SIGKILL, probably of the OOM killer */
 };
 
 struct history_record {
@@ -68,7 +69,7 @@ struct history_record {
     uint32_t pid;
     uint32_t count;
     uint32_t method; /* 0: none */
-    uint32_t status; /* of proto/status.h; of END_EXITED and END_SIGNAL what the comments there say */
+    uint32_t status; /* of proto/status.h; of END_EXITED, END_SIGNAL and END_OOM what the comments there say */
     uint32_t most_uid;
     uint32_t end;
     uint32_t holds; /* of a session that ended */

@@ -258,7 +258,7 @@ static void row_end(const struct exposition *exposition, const struct family *fa
 {
     static const struct counted causes[] = {
         {HISTORY_END_GOODBYE, "goodbye"}, {HISTORY_END_EXITED, "exited"}, {HISTORY_END_SIGNAL, "signal"},
-        {HISTORY_END_UNKNOWN, "unknown"}, {HISTORY_END_SILENT, "silent"},
+        {HISTORY_END_UNKNOWN, "unknown"}, {HISTORY_END_SILENT, "silent"}, {HISTORY_END_OOM, "oom"},
     };
 
     row_counted(family, out, cursor, "cause", causes, sizeof(causes) / sizeof(*causes),

@@ -14,12 +14,13 @@
 struct version {
     const char *folder, *limit, *used;
     const char *active, *inactive; /* lines of memory.stat, neither of which is the first one */
+    const char *events;            /* a file with the line "oom_kill", which is not the first one */
 };
 
 static const struct version versions[] = {
-    {"/sys/fs/cgroup", "memory.max", "memory.current", "\nactive_file ", "\ninactive_file "},
+    {"/sys/fs/cgroup", "memory.max", "memory.current", "\nactive_file ", "\ninactive_file ", "memory.events"},
     {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_active_file ",
-     "\ntotal_inactive_file "},
+     "\ntotal_inactive_file ", "memory.oom_control"},
 };
 
 /* What the group leaves. False if it has no limit; "max" is not a number. */
@@ -75,25 +76,73 @@ static const struct version *version_of(const char *line, char **group)
     return NULL;
 }
 
+/* The next line of /proc/PID/cgroup that is of a version with limits of memory; "self" for this process. NULL: there is
+ * none. `group` gets its path, within `line`. */
+static const struct version *groups_next(FILE *file, char line[static PATH_MAX], char **group)
+{
+    const struct version *version = NULL;
+
+    while (!version && file && fgets(line, PATH_MAX, file)) {
+        line[strcspn(line, "\n")] = '\0';
+        version = version_of(line, group);
+    }
+    return version;
+}
+
 uint64_t groups_memory(const char *root)
 {
     _cleanup_fclose_ FILE *file = NULL;
+    const struct version *version;
     uint64_t least = UINT64_MAX;
-    char line[PATH_MAX];
+    char line[PATH_MAX], *group;
 
     (void)snprintf(line, sizeof(line), "%s/proc/self/cgroup", root);
     file = fopen(line, "re");
-    while (file && fgets(line, sizeof(line), file)) {
-        const struct version *version;
-        char *group;
+    while ((version = groups_next(file, line, &group))) {
+        uint64_t left = groups_least(root, version, group);
 
-        line[strcspn(line, "\n")] = '\0';
-        version = version_of(line, &group);
-        if (version) {
-            uint64_t left = groups_least(root, version, group);
-
-            least = left < least ? left : least;
-        }
+        least = left < least ? left : least;
     }
     return least;
+}
+
+/* A group that does not limit memory is charged to one above it. */
+static bool groups_find_kills_of(const char *root, const struct version *version, char *group, char *path, size_t size)
+{
+    uint64_t kills;
+    char *end;
+
+    if (!group[1])
+        *group = '\0';
+    for (;;) {
+        int n = snprintf(path, size, "%s%s%s/%s", root, version->folder, group, version->events);
+
+        if (n >= 0 && (size_t)n < size && groups_read_kills(path, &kills))
+            return true;
+        end = strrchr(group, '/');
+        if (!end)
+            return false;
+        *end = '\0';
+    }
+}
+
+bool groups_find_kills(const char *root, pid_t pid, char *path, size_t size)
+{
+    _cleanup_fclose_ FILE *file = NULL;
+    const struct version *version;
+    char line[PATH_MAX], *group;
+
+    (void)snprintf(line, sizeof(line), "%s/proc/%d/cgroup", root, (int)pid);
+    file = fopen(line, "re");
+    while ((version = groups_next(file, line, &group)))
+        if (strncmp(group, "/..", 3) != 0 && groups_find_kills_of(root, version, group, path, size))
+            return true;
+    return false;
+}
+
+bool groups_read_kills(const char *path, uint64_t *ret)
+{
+    char text[1024];
+
+    return text_read(text, sizeof(text), "%s", path) && text_number_after(text, "\noom_kill ", ret);
 }

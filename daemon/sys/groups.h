@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much memory the control groups of this process, of either version, still let it have. The kernel charges them
- * with what is committed here, and kills a process in them when that is too much. It gives up cached files first; half
- * of them may be in use.
+ * Control groups, of either version, that limit memory. The kernel charges them with what is committed in them, and
+ * kills a process in them when that is too much. `root` is where /proc and /sys are: "", or a folder of a test.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-/* UINT64_MAX: no group has a limit. `root` is where /proc and /sys are: "", or a folder of a test. */
+/* How much memory those of this process still let it have; UINT64_MAX: none has a limit. The kernel gives up cached
+ * files first; half of them may be in use. */
 uint64_t groups_memory(const char *root);
+
+/* Where the kernel counts the processes that it has killed for want of memory in the group that pays for this one's.
+ * False if there is none, or its path is too long. */
+bool groups_find_kills(const char *root, pid_t pid, char *path, size_t size);
+/* How many these are so far, in the groups below, too. False if the group has gone. */
+bool groups_read_kills(const char *path, uint64_t *ret);

@@ -955,7 +955,7 @@ struct memclient_event {
     uint64_t session;                    /* HELD, LEFT, DIED, DEATH: whose; 0 = only its buffer's user may know */
     uint32_t uid;                        /* likewise its user; -1 = only that and administrators may know */
     int32_t pid;                         /* likewise its process; 0 */
-    unsigned end;                        /* DEATH: MEMCLIENT_END_EXITED, _SIGNAL or _UNKNOWN */
+    unsigned end;                        /* DEATH: MEMCLIENT_END_EXITED, _SIGNAL, _UNKNOWN or _OOM */
     unsigned exit_status;                /* DEATH: exit status, or signal */
 };
 #define MEMCLIENT_EVENT_INIT MEMCLIENT_SIZED(struct memclient_event)
@@ -1213,14 +1213,15 @@ enum memclient_history_kind {
     MEMCLIENT_HISTORY_DONE = 5 /* a buffer was published, discarded, moved or destroyed, a name bound or unbound … */
 };
 
-/* How a session ended. DIED becomes one of the next three once the parent of the process has waited for it. */
+/* How a session ended. DIED becomes EXITED, SIGNAL, UNKNOWN or OOM once the parent of the process has waited for it. */
 enum memclient_session_end {
     MEMCLIENT_END_GOODBYE = 1, /* the program closed its context */
     MEMCLIENT_END_DIED = 2,    /* with its process; how that ended is not known yet */
     MEMCLIENT_END_EXITED = 3,  /* with its process, whose exit status is `exit_status` */
     MEMCLIENT_END_SIGNAL = 4,  /* with its process, by the signal `exit_status` */
     MEMCLIENT_END_UNKNOWN = 5, /* with its process; how that ended will not be known */
-    MEMCLIENT_END_SILENT = 6   /* its connection was lost, and nothing of it was in use any more */
+    MEMCLIENT_END_SILENT = 6,  /* its connection was lost, and nothing of it was in use any more */
+    MEMCLIENT_END_OOM = 7      /* with its process, by the signal `exit_status`, SIGKILL: probably for want of memory */
 };
 
 struct memclient_history_entry {
@@ -1249,7 +1250,7 @@ struct memclient_history_entry {
     uint64_t waited_ms;
     /* Of ENDED. */
     unsigned end;      /* enum memclient_session_end */
-    int exit_status;   /* of END_EXITED, or the signal of END_SIGNAL */
+    int exit_status;   /* of END_EXITED, or the signal of END_SIGNAL and END_OOM */
     uint64_t began_ms; /* wall clock */
     uint64_t bytes;    /* of the buffers that it held and was charged for */
     uint32_t holds;

@@ -14,6 +14,7 @@
 
 static struct {
     const char *root;
+    bool are_v1;
     char own[64]; /* "/memoryd-PID" */
     char made[GROUPS_MAX][256];
     unsigned n_made;
@@ -160,6 +161,36 @@ void cgroup_begin_memory(void)
     (void)snprintf(path, sizeof(path), "%s/cgroup.subtree_control", groups.root);
     if (!write_file(path, "+memory") || !cgroup_write("", "cgroup.subtree_control", "+memory"))
         test_skip("no limits of memory by control groups of version 2 here: make check-vm has them");
+}
+
+void cgroup_begin_memory_of_any(void)
+{
+    static const char v1[] = "/sys/fs/cgroup/memory";
+
+    groups.are_v1 = access("/sys/fs/cgroup/memory/cgroup.procs", W_OK) == 0;
+    if (!groups.are_v1) {
+        cgroup_begin_memory();
+        return;
+    }
+    groups.root = v1;
+    groups.n_made = 0;
+    (void)snprintf(groups.own, sizeof(groups.own), "/memoryd-%d", (int)getpid());
+    cgroup_make("");
+}
+
+bool cgroup_limit_memory(const char *name, uint64_t bytes)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%" PRIu64, bytes);
+    if (groups.are_v1) {
+        if (!cgroup_write(name, "memory.limit_in_bytes", text))
+            return false;
+        (void)cgroup_write(name, "memory.memsw.limit_in_bytes", text); /* where swap is counted */
+        return true;
+    }
+    (void)cgroup_write(name, "memory.swap.max", "0");
+    return cgroup_write(name, "memory.max", text);
 }
 
 /* Also of a test that failed, whose child is still in one. */

@@ -17,6 +17,8 @@
 void cgroup_begin(const char *suffix);
 /* The same, and groups in it have limits of memory. */
 void cgroup_begin_memory(void);
+/* The same of version 1, where only that has them; cgroup_limit_memory() is for both. */
+void cgroup_begin_memory_of_any(void);
 /* Removes all that were made; what is still in them is killed. Has a teardown's shape. */
 int cgroup_remove(void **state);
 
@@ -30,6 +32,9 @@ const char *cgroup_folder(const char *name, char path[static 256]);
 
 /* NULL: to the root's. Process 0 is the calling one. False and errno if the kernel refuses; no assert, for children. */
 bool cgroup_put(const char *name, pid_t pid);
+
+/* What it may have, swap included. False and errno if the kernel refuses. */
+bool cgroup_limit_memory(const char *name, uint64_t bytes);
 
 /* The text of one of its files; for children as well: false and errno if it is refused. */
 bool cgroup_write(const char *name, const char *file, const char *value);

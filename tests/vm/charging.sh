@@ -6,4 +6,5 @@ vm_machine two-nodes
 vm_runs tests/kernel/test-charging
 vm_needs daemon/memoryd
 vm_runs tests/integration/hostile/test-memory-max
+vm_runs tests/integration/test-oom
 vm_go

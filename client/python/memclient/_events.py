@@ -46,7 +46,7 @@ class Event(NamedTuple):
     session: int  #: HELD, LEFT, DIED, DEATH: whose; 0 = only the buffer's user may know
     uid: int | None  #: likewise its user; None = only that and administrators may know
     pid: int | None  #: likewise its process
-    end: int  #: DEATH: 3 = exited, 4 = killed by a signal, 5 = nobody knows
+    end: int  #: DEATH: 3 = exited, 4 = killed by a signal, 5 = nobody knows, 7 = killed, probably for want of memory
     exit_status: int  #: DEATH: exit status, or number of the signal
 
 

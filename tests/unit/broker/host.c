@@ -248,6 +248,7 @@ void host_try_start(void)
         .arena_base = UINT64_C(0x566000000000),
         .arena_size = UINT64_C(128) << 30,
         .grace_ms = host.grace_ms,
+        .groups_root = host.groups_root,
         .uid = getuid(),
         .keeper = host.keeper,
         .inherited = host.inherited,

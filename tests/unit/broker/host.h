@@ -36,6 +36,7 @@ struct host {
     struct account_limits limits;
     struct broker_options options;
     uint64_t grace_ms;
+    const char *groups_root;    /* NULL: control groups are not looked at */
     uint32_t nodes;             /* simulated ones; 0 = as the machine is */
     bool no_commit;             /* what operations do is left without a commit */
     uint64_t arena_base;        /* 0 = the usual one */

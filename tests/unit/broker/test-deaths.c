@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include "broker/state.h"
+#include "history/counters.h"
 #include "history/history.h"
 #include "proto/methods.h"
 #include "proto/status.h"
 #include "sys/sys.h"
 #include "tests/support/child.h"
 #include "tests/support/fd.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
 #include "tests/unit/broker/host.h"
@@ -155,6 +157,115 @@ static void an_older_kernel_tells_nothing(void **state)
     assert_int_equal(fd_count(), fds);
 }
 
+/* ---- for want of memory ------------------------------------------------------------------------------------------ */
+
+static void kills_are(unsigned kills)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "low 0\noom_kill %u\n", kills);
+    files_put("sys/fs/cgroup/worker/memory.events", text);
+}
+
+/* In a group of its own, in which so many were killed before. */
+static uint64_t worker_in_group(struct child *child, unsigned kills)
+{
+    uint64_t session;
+    char path[64];
+
+    need_pidfds();
+    if (!child_ends_are_told())
+        test_skip("this kernel tells nobody how a process ended");
+    host.broker->options.groups_root = files_root;
+    child_start(child, be_there, NULL);
+    (void)snprintf(path, sizeof(path), "proc/%d/cgroup", (int)child->pid);
+    files_put(path, "0::/worker\n");
+    kills_are(kills);
+    session = host_session_of(7, child->pid, UID_WORKER);
+    host_settle();
+    return session;
+}
+
+static void who_is_killed_while_its_group_runs_out_of_memory_died_of_that(void **state)
+{
+    unsigned fds = fd_count();
+    struct child child;
+    uint64_t session = worker_in_group(&child, 2);
+    int status;
+
+    kills_are(3);
+    child_kill_unreaped(&child);
+    assert_true(WAIT_UNTIL(session_is_gone(session)));
+    host_settle();
+    assert_int_equal(latest(HISTORY_ENDED)->end, HISTORY_END_DIED);
+    /* what the group counts afterwards, or that it has gone, changes nothing */
+    files_put("sys/fs/cgroup/worker/memory.events", NULL);
+    assert_int_equal(waitpid(child.pid, &status, 0), child.pid);
+    assert_true(WAIT_UNTIL(has_ended(HISTORY_END_OOM)));
+    assert_int_equal(latest(HISTORY_ENDED)->status, SIGKILL);
+    assert_int_equal(host.broker->counters->file->ends[HISTORY_END_OOM], 1);
+    assert_int_equal(host.broker->counters->file->ends[HISTORY_END_SIGNAL], 0);
+    close(child.channel);
+    host_settle();
+    assert_int_equal(fd_count(), fds);
+}
+
+/* Reaped before the worker has looked. */
+static void it_is_told_when_the_group_was_looked_at(void **state)
+{
+    struct child child;
+    uint64_t session = worker_in_group(&child, 0);
+
+    kills_are(1);
+    child_kill(&child);
+    assert_true(WAIT_UNTIL(session_is_gone(session)));
+    assert_true(WAIT_UNTIL(has_ended(HISTORY_END_OOM)));
+}
+
+static void others_that_the_group_lost_before_are_no_reason(void **state)
+{
+    struct child child;
+    uint64_t session = worker_in_group(&child, 2);
+
+    child_kill(&child);
+    assert_true(WAIT_UNTIL(session_is_gone(session)));
+    assert_true(WAIT_UNTIL(has_ended(HISTORY_END_SIGNAL)));
+    assert_int_equal(latest(HISTORY_ENDED)->status, SIGKILL);
+}
+
+static void who_exits_did_not_die_of_that(void **state)
+{
+    struct child child;
+    uint64_t session = worker_in_group(&child, 2);
+
+    kills_are(3);
+    child_tell(&child);
+    assert_int_equal(WEXITSTATUS(child_wait(&child)), 3);
+    assert_true(WAIT_UNTIL(session_is_gone(session)));
+    assert_true(WAIT_UNTIL(has_ended(HISTORY_END_EXITED)));
+}
+
+static void a_group_that_has_gone_says_nothing(void **state)
+{
+    struct child child;
+    uint64_t session = worker_in_group(&child, 2);
+
+    files_put("sys/fs/cgroup/worker/memory.events", NULL);
+    child_kill(&child);
+    assert_true(WAIT_UNTIL(session_is_gone(session)));
+    assert_true(WAIT_UNTIL(has_ended(HISTORY_END_SIGNAL)));
+}
+
+static int set_up_files(void **state)
+{
+    return files_set_up(state) || host_setup(state);
+}
+
+static int clean_up_files(void **state)
+{
+    return restore(state) || files_clean_up(state);
+}
+
 static void goodbye_is_no_death(void **state)
 {
     uint64_t session = host_session(1);
@@ -199,12 +310,19 @@ static void a_refusal_says_who_had_it(void **state)
     assert_string_equal(record->pool, "");
 }
 
+#define WITH_FILES(f) cmocka_unit_test_setup_teardown(f, set_up_files, clean_up_files)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_end_does_not_wait_for_its_cause, host_setup, restore),
         cmocka_unit_test_setup_teardown(an_exit_has_its_status, host_setup, restore),
         cmocka_unit_test_setup_teardown(an_older_kernel_tells_nothing, host_setup, restore),
+        WITH_FILES(who_is_killed_while_its_group_runs_out_of_memory_died_of_that),
+        WITH_FILES(it_is_told_when_the_group_was_looked_at),
+        WITH_FILES(others_that_the_group_lost_before_are_no_reason),
+        WITH_FILES(who_exits_did_not_die_of_that),
+        WITH_FILES(a_group_that_has_gone_says_nothing),
         cmocka_unit_test_setup_teardown(goodbye_is_no_death, host_setup, restore),
         cmocka_unit_test_setup_teardown(a_refusal_says_who_had_it, host_setup, restore),
     };

@@ -61,6 +61,47 @@ static void those_of_the_first_version_have_other_files(void **state)
     assert_int_equal(groups_memory(files_root), 100);
 }
 
+#define PID 4711
+
+static void kills_are_counted_where_memory_is_charged(void **state)
+{
+    char path[PATH_MAX], expected[PATH_MAX + 64];
+    uint64_t kills = 0;
+
+    assert_false(groups_find_kills(files_root, PID, path, sizeof(path)));
+    files_put("proc/4711/cgroup", "0::/pod/app\n");
+    assert_false(groups_find_kills(files_root, PID, path, sizeof(path)));
+    /* the one above it */
+    files_put("sys/fs/cgroup/pod/memory.events", "low 0\noom 7\noom_kill 3\noom_group_kill 0\n");
+    assert_true(groups_find_kills(files_root, PID, path, sizeof(path)));
+    (void)snprintf(expected, sizeof(expected), "%s/sys/fs/cgroup/pod/memory.events", files_root);
+    assert_string_equal(path, expected);
+    assert_true(groups_read_kills(path, &kills));
+    assert_int_equal(kills, 3);
+    files_put("sys/fs/cgroup/pod/app/memory.events", "low 0\noom 1\noom_kill 1\n");
+    assert_true(groups_find_kills(files_root, PID, path, sizeof(path)));
+    assert_true(groups_read_kills(path, &kills));
+    assert_int_equal(kills, 1);
+    assert_false(groups_find_kills(files_root, PID, path, 16));
+    files_put("sys/fs/cgroup/pod/app/memory.events", NULL);
+    assert_false(groups_read_kills(path, &kills));
+    /* what is outside of this process's namespace is another one here */
+    files_put("proc/4711/cgroup", "0::/../pod\n");
+    assert_false(groups_find_kills(files_root, PID, path, sizeof(path)));
+}
+
+static void the_first_version_counts_kills_in_another_file(void **state)
+{
+    char path[PATH_MAX];
+    uint64_t kills = 0;
+
+    files_put("proc/4711/cgroup", "9:name=systemd:/x\n4:cpu,memory:/x\n0::/y\n");
+    files_put("sys/fs/cgroup/memory/x/memory.oom_control", "oom_kill_disable 5\nunder_oom 6\noom_kill 2\n");
+    assert_true(groups_find_kills(files_root, PID, path, sizeof(path)));
+    assert_true(groups_read_kills(path, &kills));
+    assert_int_equal(kills, 2);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, files_set_up, files_clean_up)
 
 int main(void)
@@ -71,6 +112,8 @@ int main(void)
         TEST(a_container_sees_its_own_as_the_first),
         TEST(cached_files_are_given_up_first),
         TEST(those_of_the_first_version_have_other_files),
+        TEST(kills_are_counted_where_memory_is_charged),
+        TEST(the_first_version_counts_kills_in_another_file),
     };
 
     return test_run(tests, NULL, NULL);

@@ -59,7 +59,7 @@ class Camera:
     def wait(self, number: int) -> None:
         """Until nobody uses a frame of the ring."""
         while self.users[number]:
-            for pipe in connection.wait(list(self.users[number])):
+            for pipe in self.users[number].intersection(connection.wait(list(self.users[number]))):
                 try:
                     self.users[pipe.recv()].discard(pipe)
                 except (EOFError, ConnectionError):
@@ -83,8 +83,8 @@ class Camera:
         for pipe in self.pipes:
             pipe.send(None)
             print(pipe.recv())
-        for frame in self.ring:  # pickles would keep it for a minute
-            frame.buffer.revoke_tokens()
+        for buffer in filter(None, (frame.buffer for frame in self.ring)):  # pickles would keep it for a minute
+            buffer.revoke_tokens()
 
 
 if __name__ == "__main__":

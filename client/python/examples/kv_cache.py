@@ -13,6 +13,7 @@ is there when it comes back; a block that one had in its hands when it died is f
 import random
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -29,26 +30,25 @@ class Region:
 
     def __init__(self, rank: int) -> None:
         self.pool = memclient.Pool(NAME, PARTS.itemsize, version=VERSION, keep_given=True)
-        name = f"{NAME}/rows/{rank}"
         try:
-            self.rows = memclient.zeros(ROWS, ROW, name=name)
+            self.rows = memclient.zeros(ROWS, ROW, name=f"{NAME}/rows/{rank}")
         except memclient.Exists:
-            self.rows = memclient.frombuffer(memclient.open(name), ROW)
+            self.rows = memclient.frombuffer(memclient.open(f"{NAME}/rows/{rank}"), ROW)
 
-    def store(self, key: int, values: np.ndarray) -> None:
+    def store(self, key: int, values: np.ndarray[Any, Any]) -> None:
         self.take(key % ROWS)  # what has its row ends
         try:
             block = self.pool.alloc()
         except memclient.Error:  # no room, or no broker just now: offloading is a help, and no duty
             return
-        memoryview(block)[: PARTS.itemsize] = np.array([(key, values)], PARTS).view("u1").data
+        memclient.frombuffer(block, PARTS, 1)[0] = (key, values)
         self.park(key, block)
 
-    def load(self, key: int) -> np.ndarray | None:
+    def load(self, key: int) -> np.ndarray[Any, Any] | None:
         """A copy, as for a GPU."""
         if self.rows["key"][key % ROWS] != key or (block := self.take(key % ROWS)) is None:
             return None
-        part = np.frombuffer(bytes(memoryview(block)[: PARTS.itemsize]), PARTS)[0]
+        part = memclient.frombuffer(block, PARTS, 1).copy()[0]
         self.park(key, block)
         return part["values"] if part["key"] == key else None
 
@@ -72,8 +72,7 @@ def work(rank: int, steps: int) -> None:
     region, hits = Region(rank), 0
     for _ in range(steps):
         key = random.randrange(1, 4 * ROWS)
-        values = region.load(key)
-        if values is None:
+        if (values := region.load(key)) is None:
             region.store(key, np.full(BLOCK, key + rank / 10, "f4"))
         elif (values != np.float32(key + rank / 10)).any():
             sys.exit(f"rank {rank}: key {key} has {values}")
@@ -97,4 +96,5 @@ if __name__ == "__main__":
         for rank in range(RANKS):
             memclient.unbind(f"{NAME}/rows/{rank}")
     else:
-        {"rank": work, "server": serve}[sys.argv[1]](*map(int, sys.argv[2:]))
+        commands: dict[str, Any] = {"rank": work, "server": serve}
+        commands[sys.argv[1]](*map(int, sys.argv[2:]))

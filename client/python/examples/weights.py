@@ -14,12 +14,14 @@ import json
 import sys
 import time
 import zipfile
+from typing import Any, cast
 
 import numpy as np
 
 import memclient
 
 ALIGNMENT = 64
+FORMAT: Any = np.lib.format  # which has no types
 
 
 def read(file: str) -> memclient.Buffer:
@@ -28,28 +30,28 @@ def read(file: str) -> memclient.Buffer:
         members, place = {}, 0
         for member in archive.namelist():
             with archive.open(member) as stream:
-                np.lib.format.read_magic(stream)
-                shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+                FORMAT.read_magic(stream)
+                shape, fortran, dtype = FORMAT.read_array_header_1_0(stream)
             place = -(-place // ALIGNMENT) * ALIGNMENT
             members[member.removesuffix(".npy")] = [place, shape, dtype.str, "F" if fortran else "C"]
             place += int(np.prod(shape)) * dtype.itemsize
         description = json.dumps(members).encode()
         first = -(-(8 + len(description)) // ALIGNMENT) * ALIGNMENT
         buffer = memclient.alloc(first + place, publishable=True)
-        with memoryview(buffer) as memory:
+        with memclient.frombuffer(buffer, "u1").data as memory:
             memory[:8] = len(description).to_bytes(8, "little")
             memory[8 : 8 + len(description)] = description
             for name, (place, shape, dtype, _) in members.items():
                 with archive.open(f"{name}.npy") as stream:
-                    np.lib.format.read_magic(stream)
-                    np.lib.format.read_array_header_1_0(stream)
+                    FORMAT.read_magic(stream)
+                    FORMAT.read_array_header_1_0(stream)
                     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-                    stream.readinto(memory[first + place : first + place + size])
+                    cast(zipfile.ZipExtFile, stream).readinto(memory[first + place : first + place + size])
     buffer.publish()
     return buffer
 
 
-def weights(buffer: memclient.Buffer) -> dict[str, memclient.Array]:
+def weights(buffer: memclient.Buffer) -> dict[str, np.ndarray[Any, Any]]:
     """Views of the buffer, which they keep."""
     length = int(memclient.frombuffer(buffer, "u8", 1)[0])
     members = json.loads(bytes(memclient.frombuffer(buffer, "u1", length, 8)))
@@ -60,7 +62,7 @@ def weights(buffer: memclient.Buffer) -> dict[str, memclient.Array]:
     }
 
 
-def load(file: str, version: int = 1) -> dict[str, memclient.Array]:
+def load(file: str, version: int = 1) -> dict[str, np.ndarray[Any, Any]]:
     """The weights, wherever they come from. A new version of them has a new name, beside the old one."""
     name = f"example/weights/v{version}"
     try:

@@ -152,6 +152,61 @@ static void what_is_no_queue_is_not_written(void **state)
     broker_finish(broker);
 }
 
+/* A queue that somebody has put something into, as the reader with that number has it. */
+static struct heap_queue *queue_of(struct memclient_context *ctx, const struct heap_control *control, uint32_t number,
+                                   struct memclient_buffer **buf)
+{
+    struct heap_queue *queue;
+    void *p;
+
+    assert_done(memclient_alloc(ctx, sizeof(*queue), NULL, buf));
+    assert_done(memclient_map(*buf, &anywhere, &p));
+    queue = p;
+    queue->version = HEAP_VERSION;
+    memcpy(queue->id, control->geometry.id, sizeof(queue->id));
+    queue->number = number;
+    queue->incarnation = 1;
+    queue->magic = HEAP_QUEUE;
+    queue->head = 3;
+    return queue;
+}
+
+/* It leads to a queue, but to another reader's, heap's or version's. */
+static void the_queue_of_another_reader_is_not_written(void **state)
+{
+    enum { ITS_OWN, OTHER_MAGIC, OTHER_VERSION, OTHER_NUMBER, OTHER_INCARNATION, OTHER_ID, QUEUES };
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, NULL, BLOCK, 16 * BLOCK);
+    struct memclient_buffer *control_buf, *bufs[QUEUES];
+    struct heap_control *control = map_control(liar, heap, &control_buf);
+    struct heap_queue *queues[QUEUES];
+
+    for (uint32_t i = 0; i < QUEUES; i++)
+        queues[i] = queue_of(liar, control, i + 2, &bufs[i]);
+    queues[OTHER_MAGIC]->magic++;
+    queues[OTHER_VERSION]->version++;
+    queues[OTHER_NUMBER]->number++;
+    queues[OTHER_INCARNATION]->incarnation++;
+    queues[OTHER_ID]->id[15]++;
+    for (uint32_t i = 0; i < QUEUES; i++) {
+        control->members[i + 2].queue = token_of(bufs[i]);
+        control->members[i + 2].word = entry_make(ENTRY_READER, 1, 1);
+    }
+    assert_done(memclient_heap_sweep(heap));
+    assert_done(memclient_heap_sweep(heap));
+    for (unsigned i = 0; i < QUEUES; i++) {
+        assert_int_equal(queues[i]->tail, i == ITS_OWN ? 3 : 0);
+        assert_int_equal(queues[i]->revoked, 0);
+        memclient_buffer_unref(bufs[i]);
+    }
+    memclient_buffer_unref(control_buf);
+    memclient_heap_close(heap);
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
 /* ---- the memory itself ------------------------------------------------------------------------------------------- */
 
 /* Of what a member maps, another one cannot cut anything off, so that nobody gets SIGBUS. */
@@ -259,8 +314,11 @@ static void other_buffers_keep_their_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        at_broker(a_child_unmaps_nothing_but_slabs), at_broker(what_is_no_queue_is_not_written),
-        at_broker(no_member_cuts_what_others_map),   at_broker(memory_of_others_is_no_slab),
+        at_broker(a_child_unmaps_nothing_but_slabs),
+        at_broker(what_is_no_queue_is_not_written),
+        at_broker(the_queue_of_another_reader_is_not_written),
+        at_broker(no_member_cuts_what_others_map),
+        at_broker(memory_of_others_is_no_slab),
         at_broker(other_buffers_keep_their_names),
     };
     return test_run(tests, NULL, NULL);

@@ -81,7 +81,7 @@ mkdir "$dir/rounds"
 for number in $(seq "$visits"); do
     for program in "${programs[@]}"; do
         [ -z "${broken[$program]-}" ] || continue
-        begun=$(date +%s%N)
+        begun=${EPOCHREALTIME/[.,]/}
         begin
         case $program in */rivals) table=rivals ;; *) table=table ;; esac
         # shellcheck disable=SC2086 # words
@@ -97,7 +97,7 @@ for number in $(seq "$visits"); do
             cat "$dir/said" >&2
         fi
         end
-        took[$program]=$((${took[$program]-0} + ($(date +%s%N) - begun) / 1000000))
+        took[$program]=$((${took[$program]-0} + (${EPOCHREALTIME/[.,]/} - begun) / 1000))
     done
 done
 for program in "${programs[@]}"; do

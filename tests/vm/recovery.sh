@@ -7,6 +7,7 @@ vm_program_seconds=$vm_seconds
 vm_exports RECOVERY_BUFFERS=100000
 # making and killing takes long under emulation
 vm_exports RECOVERY_ROUNDS=3
+vm_exports BENCH_VISITS=1
 vm_exports BENCH_PROGRAMS=tests/bench/recovery
 vm_sets /proc/sys/fs/inotify/max_user_watches 300000
 vm_needs daemon/memoryd client/memctl/memctl tests/bench/recovery tests/support/broker.sh \

@@ -69,6 +69,8 @@ for program in writer heedless survivor; do
 done
 cp "$srcdir"/tests/integration/{survive.sh,scrape.py} "$tmp/io"
 
+[ -z "${MEMORYD_MACHINE-}" ] || cp "$srcdir/tests/vm/machine.sh" "$tmp/io"
+
 cat >"$tmp/io/command" <<'INSIDE'
 set -u
 failures=0
@@ -80,6 +82,10 @@ journal() { journalctl -u memoryd.service --no-pager -o cat; }
 programs=/io work=/tmp memoryd=$(systemctl cat memoryd.service | sed -n 's/^ExecStart=//p')
 . /io/survive.sh
 config=$(memoryd --help | sed -n 's|.*memoryd/memoryd.conf in \(/[^ ]*\).*|\1|p')/memoryd/memoryd.conf
+if [ -e /io/machine.sh ]; then
+    . /io/machine.sh
+    prepare_machine
+fi
 
 # ---- as README.md says
 if [ -e /io/readme ]; then
@@ -132,6 +138,7 @@ if memctl pools | grep -q thp; then
     as_stranger memctl alloc --pages thp --size 8M --name a/b && as_stranger memctl rm a/b || fail "memctl alloc, huge pages"
 fi
 memctl check || fail "memctl check"
+[ ! -e /io/machine.sh ] || look_at_machine
 
 # ---- metrics, as memoryd(8) says
 scrape() { python3 -B /io/scrape.py get "$1" >/tmp/page 2>&1; }

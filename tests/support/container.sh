@@ -6,6 +6,8 @@
 #   units   its /etc/systemd/system, where nothing of the machine's own is started
 #   tmp     a folder for the test, of which tmp/io is /io in the container
 # It puts into the container what it likes, and a script into tmp/io/command, which container_run runs there as root.
+#
+# With MEMORYD_MACHINE in the environment, the name of a machine in tests/vm/lib.sh, it is no container but that machine.
 
 skip() { echo "$*"; exit 77; }
 
@@ -41,8 +43,6 @@ container_enter() {
 
 # container_run SECONDS: runs /io/command there, prints what it did, and returns 0 if that did.
 container_run() {
-    local group=/sys/fs/cgroup/memoryd-test.$$.$RANDOM inaccessible=/run/systemd/inaccessible
-
     cat >"$units/memoryd-test.service" <<'UNIT'
 [Unit]
 After=basic.target
@@ -56,6 +56,22 @@ ExecStart=sh -c "bash /io/command </dev/null >/io/out 2>&1; echo $$? >/io/status
 UNIT
     printf '[Unit]\nRequires=basic.target memoryd-test.service\nAfter=basic.target memoryd-test.service\nAllowIsolate=yes\n' \
         >"$units/memoryd-test.target"
+
+    if [ -n "${MEMORYD_MACHINE-}" ]; then
+        container_boot
+    else
+        container_nspawn "$1"
+    fi
+    [ -s "$tmp/io/status" ] || [ -s "$tmp/io/out" ] || {
+        tail -n 30 "$tmp/io/console"
+        skip "the container did not boot"
+    }
+    cat "$tmp/io/out"
+    [ "$(cat "$tmp/io/status" 2>/dev/null)" = 0 ]
+}
+
+container_nspawn() {
+    local group=/sys/fs/cgroup/memoryd-test.$$.$RANDOM inaccessible=/run/systemd/inaccessible
 
     mount -t tmpfs tmpfs /run
     mount -t cgroup2 cgroup2 /sys/fs/cgroup || skip "no cgroup v2 here"
@@ -71,11 +87,16 @@ UNIT
         </dev/null >"$tmp/io/console" 2>&1 || :
     echo $$ >/sys/fs/cgroup/cgroup.procs
     find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || :
+}
 
-    [ -s "$tmp/io/status" ] || [ -s "$tmp/io/out" ] || {
-        tail -n 30 "$tmp/io/console"
-        skip "the container did not boot"
+container_boot() {
+    . "$srcdir/tests/vm/lib.sh"
+    vm_machine "$MEMORYD_MACHINE"
+    vm_boot "$root" "$tmp/io" memoryd-test.target
+    [ -s "$tmp/io/status" ] || {
+        cat "$vm_dir"/{qemu,root.log,io.log,console}
+        cat "$tmp/io/out" 2>/dev/null || :
+        echo "FAIL: the machine did not come to its end"
+        exit 1
     }
-    cat "$tmp/io/out"
-    [ "$(cat "$tmp/io/status" 2>/dev/null)" = 0 ]
 }

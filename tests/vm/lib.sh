@@ -14,12 +14,16 @@
 # tree, such as the broker, and scripts and configurations of the source tree; vm_exports NAME=VALUE is in everybody's environment;
 # vm_runs_everywhere adds what several machines run. Emulation is about five times slower than the machine it runs on:
 # nothing here may judge by time. The whole test is skipped (77) when no machine can be made, with the reason.
+#
+# Or, instead of programs, a script that brings a systemd of its own: vm_boots SCRIPT runs it, and tests/support/container.sh
+# has its systemd run on the machine (vm_boot) where it would else have a container.
 set -eu
 
 : "${srcdir:?}" "${builddir:?}"
 vm_dir=$(mktemp -d)
 trap 'rm -rf "$vm_dir"' EXIT
 vm_kernel=current
+vm_backend=memory-backend-ram
 vm_label=${0##*/}
 vm_label=${vm_label%.sh}
 vm_seconds=${VM_SECONDS:-1500} # for the whole machine
@@ -47,12 +51,17 @@ vm_exports() { vm_settings+=("export '$1'"); }
 vm_runs_everywhere() {
     local test
     for test in kernel/test-{addresses,charging,ending,handover,identity,ledger,listening,rights,signals} \
-        unit/sys/test-peer unit/sandbox/test-sandbox unit/mem/test-{commit,handle,nodes,migrate} \
+        unit/sandbox/test-sandbox unit/mem/test-{commit,handle,nodes,migrate} \
         integration/hostile/test-{pool-allow,sandbox} \
         integration/test-{commit,rights,ending,death,identity,sums,pages,placement,move}; do
         vm_runs "tests/$test"
     done
     vm_runs_without 'before 6.16' tests/kernel/test-sockets
+    # from 6.9 on they have
+    case $vm_kernel in
+        current) vm_runs tests/unit/sys/test-peer ;;
+        *) vm_runs_without 'pidfds have no inodes of their own' tests/unit/sys/test-peer ;;
+    esac
     vm_needs daemon/memoryd
 }
 
@@ -61,7 +70,7 @@ vm_runs_everywhere() {
 # node SIZE [OPTIONS]: the next node
 vm_nodes=0
 vm_node() {
-    vm_hardware+=(-object "memory-backend-ram,id=m$vm_nodes,size=$1"
+    vm_hardware+=(-object "$vm_backend,id=m$vm_nodes,size=$1"
         -numa "node,nodeid=$vm_nodes,memdev=m$vm_nodes${2:+,$2}")
     vm_nodes=$((vm_nodes + 1))
 }
@@ -83,6 +92,11 @@ vm_shape() {
         four-nodes)
             vm_memory=2G vm_cpus=4
             for i in 0 1 2 3; do vm_node 512M cpus=$i; done
+            vm_distance 0 1 16; vm_distance 0 2 28; vm_distance 0 3 22
+            vm_distance 1 2 22; vm_distance 1 3 28; vm_distance 2 3 16 ;;
+        four-large-nodes) # for a whole system
+            vm_memory=4G vm_cpus=4
+            for i in 0 1 2 3; do vm_node 1G cpus=$i; done
             vm_distance 0 1 16; vm_distance 0 2 28; vm_distance 0 3 22
             vm_distance 1 2 22; vm_distance 1 3 28; vm_distance 2 3 16 ;;
         tiers) # two nodes with CPUs, a fast and a large slow one without
@@ -154,7 +168,6 @@ vm_make_root() {
             *) vm_install_built "$program" ;;
         esac
     done
-    (cd "$vm_root" && find . | cpio --quiet -o -H newc -R 0:0) >"$vm_dir/initrd"
 }
 
 # ---- running it -------------------------------------------------------------------------------------------------
@@ -164,8 +177,9 @@ vm_output() {
     sed -n "/^VM-BEGIN $1\$/,/^VM-END $1 /p" "$vm_dir/output" | sed '1d;$d'
 }
 
-vm_go() {
-    local kernel i n status excuse bad failed=0
+# whether a machine can be made at all; and its kernel
+vm_check() {
+    local i
 
     [ "$(uname -m)" = x86_64 ] || vm_cannot "it is described for x86-64 only, this is $(uname -m)"
     case ${SANITIZERS-} in *thread*) vm_cannot "this build has the thread sanitizer, which emulation starves" ;; esac
@@ -178,18 +192,30 @@ vm_go() {
         cat "$vm_dir/reason"
         exit 77
     }
-    vm_shape
-    vm_make_root
+}
 
+# vm_emulate WORDS [OPTIONS]: the machine, until it is off; WORDS are for the kernel's command line
+vm_emulate() {
+    local words=$1
+    shift
+    (cd "$vm_root" && find . | cpio --quiet -o -H newc -R 0:0) >"$vm_dir/initrd"
     # One emulating thread and no cmpxchg16b: qemu 7.2's emulation of the latter corrupts flags, and the guest
     # panics at random. KVM is not tried: where tests run it is often there and does not work.
     timeout "$vm_seconds" qemu-system-x86_64 -accel tcg,thread=single -cpu max,-cx16 -machine $vm_board \
         -m $vm_memory -smp $vm_cpus "${vm_hardware[@]}" -nodefaults -no-reboot -display none \
         -kernel "$kernel" -initrd "$vm_dir/initrd" \
-        -append 'console=ttyS0 panic=-1 loglevel=4 mitigations=off random.trust_cpu=on' \
-        -serial "file:$vm_dir/console" -serial "file:$vm_dir/output" </dev/null >"$vm_dir/qemu" 2>&1 || true
+        -append "console=ttyS0 panic=-1 loglevel=4 mitigations=off random.trust_cpu=on $words" \
+        -serial "file:$vm_dir/console" -serial "file:$vm_dir/output" "$@" </dev/null >"$vm_dir/qemu" 2>&1 || true
     touch "$vm_dir/output" "$vm_dir/console"
+}
 
+vm_go() {
+    local i n status excuse bad failed=0
+
+    vm_check
+    vm_shape
+    vm_make_root
+    vm_emulate ""
     for i in "${!vm_programs[@]}"; do
         n=$((i + 1))
         excuse=${vm_excuses[$i]}
@@ -216,4 +242,50 @@ vm_go() {
         failed=1
     fi
     exit $failed
+}
+
+# ---- a whole system ---------------------------------------------------------------------------------------------
+
+vm_boots() {
+    # its own EXIT trap; the kernel is looked for before much is installed
+    (vm_check) || exit
+    MEMORYD_MACHINE=$vm_name bash "$srcdir/$1"
+}
+
+# vm_boot ROOT IO UNIT: boots the systemd of ROOT, with IO as /io, into UNIT, which turns the machine off in the end. The
+# machine writes into both folders.
+vm_boot() {
+    local daemon tool server folder cache servers=() options=() waited
+
+    vm_check
+    for daemon in /usr/lib/qemu/virtiofsd /usr/libexec/virtiofsd; do [ ! -x $daemon ] || break; done
+    [ -x $daemon ] || vm_cannot "virtiofsd is missing"
+    vm_backend=memory-backend-memfd,share=on # virtiofsd reads and writes it
+    vm_shape
+    vm_root=$vm_dir/root
+    mkdir -p "$vm_root"/{bin,dev,proc,new}
+    install /bin/busybox "$vm_root/bin/busybox"
+    for tool in sh mount umount mkdir switch_root poweroff echo; do ln -s busybox "$vm_root/bin/$tool"; done
+    install "$srcdir/tests/vm/init-systemd" "$vm_root/init"
+    for server in root io; do
+        folder=$1
+        [ $server = root ] || folder=$2
+        # nobody else writes / meanwhile
+        cache=auto
+        [ $server = io ] || cache=always
+        $daemon --socket-path="$vm_dir/$server.sock" -o "source=$folder" -o cache=$cache -o sandbox=chroot \
+            >"$vm_dir/$server.log" 2>&1 &
+        servers+=($!)
+        for ((waited = 0; waited < 600; waited++)); do
+            [ ! -S "$vm_dir/$server.sock" ] || break
+            kill -0 $! 2>/dev/null || vm_cannot "virtiofsd: $(tail -n 1 "$vm_dir/$server.log")"
+            sleep 0.05
+        done
+        options+=(-chardev "socket,id=$server,path=$vm_dir/$server.sock"
+            -device "vhost-user-fs-pci,chardev=$server,tag=$server")
+    done
+    vm_emulate "systemd.unified_cgroup_hierarchy=1 systemd.show_status=no memoryd.unit=$3" "${options[@]}"
+    # they end with the machine, unless it was never begun
+    kill "${servers[@]}" 2>/dev/null || true
+    wait "${servers[@]}" 2>/dev/null || true
 }

@@ -17,6 +17,8 @@
 /* How soon to look for a broker that is away, first and in the end. */
 #define PAUSE_FIRST_MS 1
 #define PAUSE_LAST_MS  256
+/* How long a broker that does not know the session any more may take to begin another one. */
+#define BEGIN_MS 100
 
 struct event_choice {
     struct list link;
@@ -135,6 +137,29 @@ static bool events_take(struct events *events, struct memclient_event *event)
     return true;
 }
 
+/* The program is woken after a while, which gets longer. */
+static void events_wake_later(struct events *events)
+{
+    if (!events_are_wanted(events))
+        return;
+    events_wake_in(events, events->pause_ms);
+    events->pause_ms = events->pause_ms < PAUSE_LAST_MS ? 2 * events->pause_ms : PAUSE_LAST_MS;
+}
+
+/* The broker does not know the session any more, so there has to be another one, as at any call. */
+static void event_begin_again(struct memclient_context *ctx)
+{
+    struct channel *channel = NULL;
+    int r = context_channel(ctx, deadline_after_ms(BEGIN_MS), &channel);
+
+    channel_unref(channel);
+    if (!r)
+        return;
+    pthread_mutex_lock(&ctx->lock);
+    events_wake_later(&ctx->events);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
 /* Nothing has come: looks into the socket, or for another connection if that is lost. */
 static bool event_look(struct memclient_context *ctx, struct channel *channel, struct memclient_event *event)
 {
@@ -144,11 +169,11 @@ static bool event_look(struct memclient_context *ctx, struct channel *channel, s
     channel_poll(channel);
     up = channel_resume(channel);
     pthread_mutex_lock(&ctx->lock);
-    if (ctx->channel == channel && channel_is_broken(channel))
+    if (ctx->channel == channel && channel_is_broken(channel)) {
         event_disconnected(ctx, channel);
-    else if (ctx->channel == channel && !up && events_are_wanted(events)) {
-        events_wake_in(events, events->pause_ms);
-        events->pause_ms = events->pause_ms < PAUSE_LAST_MS ? 2 * events->pause_ms : PAUSE_LAST_MS;
+        events_wake_later(events);
+    } else if (ctx->channel == channel && !up) {
+        events_wake_later(events);
     }
     found = events_take(events, event);
     pthread_mutex_unlock(&ctx->lock);
@@ -158,14 +183,19 @@ static bool event_look(struct memclient_context *ctx, struct channel *channel, s
 int event_next(struct memclient_context *ctx, struct memclient_event *event)
 {
     struct channel *channel = NULL;
-    bool found;
+    bool found, begins;
 
     pthread_mutex_lock(&ctx->lock);
     found = events_take(&ctx->events, event);
-    if (!found && ctx->channel)
+    /* only for who waits for the descriptor: it makes no call that would do it */
+    begins = !found && !ctx->closed && ctx->events.epoll >= 0 && events_are_wanted(&ctx->events) &&
+             (!ctx->channel || channel_is_broken(ctx->channel));
+    if (!found && !begins && ctx->channel)
         channel = channel_ref(ctx->channel);
     pthread_mutex_unlock(&ctx->lock);
-    if (!found && channel)
+    if (begins)
+        event_begin_again(ctx);
+    else if (channel)
         found = event_look(ctx, channel, event);
     channel_unref(channel);
     return found ? 0 : fail_with(EAGAIN, "no event has happened");

@@ -984,7 +984,9 @@ MEMCLIENT_API int memclient_event_subscribe_name(struct memclient_context *ctx, 
  */
 MEMCLIENT_API int memclient_event_fd(struct memclient_context *ctx, int *fd);
 
-/* Takes the next event; never blocks. -EAGAIN: there is none now. Only the last 32 are kept: MEMCLIENT_EVENT_LOST. */
+/* Takes the next event; never blocks, unless a new broker does not know the session: then it begins another one, as any
+ * call does, for a tenth of a second at most. -EAGAIN: there is none now. Only the last 32 are kept:
+ * MEMCLIENT_EVENT_LOST. */
 MEMCLIENT_API int memclient_event_next(struct memclient_context *ctx, struct memclient_event *event);
 
 /* ---- status and listings ----------------------------------------------------------------------------------------- */

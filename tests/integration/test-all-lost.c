@@ -5,6 +5,7 @@
  */
 #include "tests/integration/clients.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,12 +279,51 @@ static void again_and_again_I9(void **state)
 
 #define lost_test(function) cmocka_unit_test_teardown(function, kill_broker)
 
+/* Of everything and of a name, though the program makes no other call; and not only once. */
+static void events_go_on_by_their_descriptor_alone(void **state)
+{
+    struct memclient_context *ctx, *other;
+    struct memclient_buffer *buf;
+    struct pollfd wait = {.events = POLLIN};
+    char path[300];
+
+    begin(path);
+    ctx = open_at(path);
+    assert_non_null(ctx);
+    assert_done(memclient_event_subscribe(ctx, MEMCLIENT_EVENT_HELD));
+    assert_done(memclient_event_subscribe_name(ctx, "lost/again", MEMCLIENT_EVENT_NAME));
+    assert_done(memclient_event_fd(ctx, &wait.fd));
+    for (unsigned i = 0; i < 2; i++) {
+        struct memclient_event event = MEMCLIENT_EVENT_INIT;
+        int64_t end = wait_now_ms() + PATIENCE_MS;
+        unsigned seen = 0;
+
+        lose_everything(path);
+        other = open_at(path);
+        assert_non_null(other);
+        while (seen != (MEMCLIENT_EVENT_LOST | MEMCLIENT_EVENT_HELD | MEMCLIENT_EVENT_NAME)) {
+            assert_true(wait_now_ms() < end);
+            assert_done(memclient_alloc(other, 4096, NULL, &buf));
+            assert_done(memclient_bind_name(buf, "lost/again", NULL));
+            assert_done(memclient_unbind_name(other, "lost/again"));
+            memclient_buffer_unref(buf);
+            (void)poll(&wait, 1, 20);
+            while (!memclient_event_next(ctx, &event))
+                seen |= event.kind;
+        }
+        memclient_context_close(other);
+    }
+    memclient_context_close(ctx);
+    finish(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         lost_test(what_is_given_out_can_be_mapped_by_all_who_lost_a_broker_I9),
         lost_test(what_was_lost_can_be_made_again_where_it_was_I9),
         lost_test(again_and_again_I9),
+        lost_test(events_go_on_by_their_descriptor_alone),
     };
 
     return test_run(tests, NULL, NULL);

@@ -109,6 +109,36 @@ static void a_buffer_is_watched_from_its_holders_to_its_end(void **state)
     broker_finish(broker);
 }
 
+/* To the other one of two nodes; who moves it is not told. */
+static void that_a_buffer_moves_is_told(void **state)
+{
+    struct broker_process *broker = broker_for_test("[topology]\nsimulate_nodes = 2\n");
+    struct memclient_context *ctx = broker_connect(broker), *mover = broker_connect(broker);
+    struct memclient_alloc_options options = MEMCLIENT_ALLOC_OPTIONS_INIT;
+    struct memclient_event event = MEMCLIENT_EVENT_INIT;
+    struct memclient_buffer *buf, *other;
+    uint32_t node = 0;
+
+    options.nodes = &node;
+    options.n_nodes = 1;
+    assert_done(memclient_alloc(mover, 4096, &options, &buf));
+    assert_done(memclient_alloc(mover, 4096, &options, &other));
+    assert_done(memclient_event_subscribe_buffer(ctx, memclient_buffer_id(buf), MEMCLIENT_EVENT_MOVED));
+    assert_done(memclient_event_subscribe(mover, MEMCLIENT_EVENT_MOVED));
+    assert_done(memclient_move(other, 1));
+    assert_done(memclient_move(buf, 1));
+    event = event_await(ctx);
+    assert_int_equal(event.kind, MEMCLIENT_EVENT_MOVED);
+    assert_int_equal(event.buffer, memclient_buffer_id(buf));
+    assert_done(memclient_broker_ping(mover));
+    assert_int_equal(memclient_event_next(mover, &event), -EAGAIN);
+    memclient_buffer_unref(other);
+    memclient_buffer_unref(buf);
+    memclient_context_close(mover);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
 static void what_cannot_be_subscribed_to_is_refused(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
@@ -299,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(a_buffer_is_watched_from_its_holders_to_its_end),
+        at_broker(that_a_buffer_moves_is_told),
         at_broker(what_cannot_be_subscribed_to_is_refused),
         at_broker(the_history_has_something_new),
         at_broker(after_the_death_of_a_broker_the_descriptor_is_enough),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of a pool go round between processes, of which one after the other is killed, and so is the broker.
+"""Arrays of a pool go round between processes, of which one after the other is killed, and so are broker and keeper.
 
 KILL_ROUNDS is how often; `make check-long` does it a thousand times. The seed is printed, and MEMORYD_TEST_SEED
 repeats it.
@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -66,14 +67,28 @@ class Kills(BrokerTest):
         if self.killed >= ROUNDS or self.source.random() > 0.2:
             return
         self.killed += 1
-        if self.source.random() > 0.2:
+        victim = self.source.choice(("worker", "worker", "worker", "broker_pid", "keeper_pid"))
+        if victim == "worker":
             self.source.choice(self.workers).process.kill()
         else:
-            os.kill(memctl("status")[0]["broker_pid"], signal.SIGKILL)
+            self.wait_for_both()
+            self.last = self.serving[victim]
+            os.kill(self.last, signal.SIGKILL)
+
+    def wait_for_both(self):
+        """The one that was killed last has a successor: what both of them kept would be gone with the other one."""
+
+        def serves():
+            with contextlib.suppress(subprocess.CalledProcessError):
+                self.serving = memctl("status")[0]
+                return self.last not in (self.serving["broker_pid"], self.serving["keeper_pid"])
+            return False
+
+        wait_until(serves)
 
     def test_whoever_is_killed(self):
         print(f"MEMORYD_TEST_SEED={SEED}", file=sys.stderr)
-        self.source, self.killed, done = random.Random(SEED), 0, 0
+        self.source, self.killed, self.last, done = random.Random(SEED), 0, None, 0
         self.pool = memclient.Pool("kills", SIZE * 4, slab_size=SIZE * 4 * 16)
         self.errors = tempfile.TemporaryFile("w+")
         self.addCleanup(self.errors.close)

@@ -35,9 +35,12 @@ class Signals(BrokerTest):
         self.assert_nothing_left()
 
     @contextlib.contextmanager
-    def stopped_broker(self):
-        """Nobody answers. The keeper is stopped first: it would end a broker that is."""
+    def stopped_broker(self, doors=False):
+        """Nobody answers, also no door if these are to stop. The keeper is stopped first: it would end a broker that is."""
         pids = [memctl("status")[0][key] for key in ("keeper_pid", "broker_pid")]
+        if doors:
+            pids += [pid for pid in support.children(pids[1]) if support.name_of(pid) == "memoryd-door"]
+            self.assertEqual(len(pids), 3)
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         try:
@@ -111,6 +114,45 @@ class Signals(BrokerTest):
         child.send_signal(signal.SIGINT)
         self.assertEqual(child.communicate(), (b"ended\n", b""))
         self.assertEqual(child.returncode, 0)
+
+    def test_control_c_while_a_descriptor_is_opened(self):
+        """It is shown to a door, and what that says of it to the broker. Either may not answer."""
+        program = """if True:
+            import memclient, signal, sys
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            with memclient.alloc(4096) as buffer, memclient.alloc(4096) as other:
+                # the door has answered once
+                memclient.open(other.fileno()).close()
+                fd = buffer.fileno()
+                print("begin", flush=True)
+                sys.stdin.readline()
+                try:
+                    print("opens", flush=True)
+                    memclient.open(fd)
+                except KeyboardInterrupt:
+                    print("ended", flush=True)
+                sys.stdin.readline()
+                memclient.open(fd).close()
+        """
+        for doors in (False, True):
+            child = subprocess.Popen(
+                [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            self.assertEqual(child.stdout.readline(), b"begin\n")
+            with self.stopped_broker(doors):
+                child.stdin.write(b"\n")
+                child.stdin.flush()
+                self.assertEqual(child.stdout.readline(), b"opens\n")
+                # earlier it would end as well
+                wait_until(lambda: support.state_of(child.pid) == "S")
+                child.send_signal(signal.SIGINT)
+                self.assertEqual(child.stdout.readline(), b"ended\n")
+            # and the next call is served
+            self.assertEqual(child.communicate(b"\n"), (b"", b""))
+            self.assertEqual(child.returncode, 0)
 
     def test_no_broker_at_all(self):
         """A socket that nobody accepts connections from is waited for."""

@@ -7,6 +7,7 @@ import gc
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,9 +48,16 @@ def start_broker(config: str = "") -> subprocess.Popen:
 
 @atexit.register
 def _end_broker() -> None:
-    if _broker and _broker.pid and os.getpid() == _main:
+    if not _broker or os.getpid() != _main:
+        return
+    if _broker.poll() is None:
         _broker.terminate()
         _broker.wait()
+    elif not memctl_status():
+        # a test has killed the keeper, whose broker has taken its place
+        keeper = memctl("status")[0]["keeper_pid"]
+        os.kill(keeper, signal.SIGTERM)
+        wait_until(lambda: not os.path.exists(f"/proc/{keeper}"))
 
 
 _main = os.getpid()
@@ -72,6 +80,31 @@ def wait_until(condition, seconds: float = 60) -> None:
         if time.monotonic() > end:
             raise AssertionError("it does not come to be")
         time.sleep(0.01)
+
+
+def _stat(pid: int) -> tuple:
+    """The name of a process, its state, and its parent's pid."""
+    with open(f"/proc/{pid}/stat") as file:
+        name, _, rest = file.read().rpartition(") ")
+    return name.partition(" (")[2], *rest.split()[:2]
+
+
+def name_of(pid: int) -> str:
+    return _stat(pid)[0]
+
+
+def state_of(pid: int) -> str:
+    """S: it waits."""
+    return _stat(pid)[1]
+
+
+def children(pid: int) -> list:
+    found = []
+    for folder in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if _stat(int(folder))[2] == str(pid):
+                found.append(int(folder))
+    return found
 
 
 def python(program: str, *args: str, **options) -> subprocess.CompletedProcess:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from . import _memclient
 from ._pickling import forget_tokens
@@ -304,7 +304,7 @@ class Buffer(_memclient.Buffer):
 
 def view(buffer: Buffer | _memclient.Block) -> memoryview:
     """The memory of a buffer or block. Checkers of types that are older than the protocol's class would not take it for a buffer."""
-    return memoryview(cast(Any, buffer))
+    return memoryview(buffer)  # type: ignore[arg-type]
 
 
 def dlpack(memory: Buffer | _memclient.Block) -> Any:

@@ -105,11 +105,16 @@ def reduce_array(array: numpy.ndarray[Any, Any]) -> _Reduced | None:
         return None
     memory, offset, size = found
     geometry = (offset, array.shape, array.strides, description)
-    writable = array.flags.writeable
-    try:
-        check_extent(*geometry[:3], array.itemsize, size)
-    except ValueError:
-        return None
+    flags = array.flags
+    writable = flags.writeable
+    if flags.c_contiguous:
+        if offset + array.nbytes > size:
+            return None
+    else:
+        try:
+            check_extent(*geometry[:3], array.itemsize, size)
+        except ValueError:
+            return None
     if isinstance(memory, Block):
         return open_block_array, (memory.pool, memory._give(0, True), writable and not settings().readonly, *geometry)
     return open_array, (*keep_token(memory, writable and not memory.readonly), *geometry)

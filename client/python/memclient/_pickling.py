@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _memclient
 from ._rights import READ, SHARE, WRITE
+from ._times import milliseconds
 from .errors import Published
 
 if TYPE_CHECKING:
@@ -35,7 +36,11 @@ class Pickling(NamedTuple):
 _settings = Pickling(60.0, None, False)
 
 # what a token of a pickle may grant, as a number: the complement of a Right has only the bits that Right knows
-_GRANTED = int(READ | WRITE | SHARE)
+_READ, _WRITE, _GRANTED = int(READ), int(WRITE), int(READ | WRITE | SHARE)
+_READER = int(READ | SHARE)
+
+# a flag of memclient_share_options
+_KEEPING = 1
 
 # a token lasts longer than a pickle has to by this share of the time, for which it serves other pickles
 _SERVES = 0.25
@@ -50,8 +55,11 @@ class _Kept(NamedTuple):
 _kept: dict[tuple[int, int], _Kept] = {}
 _kept_limit = 256
 
-# by token and rights, and not by the buffer's number, which a sender could make up
-_opened: weakref.WeakValueDictionary[tuple[bytes, int], Buffer] = weakref.WeakValueDictionary()
+# by token and rights, and not by the buffer's number, which a sender could make up. A plain dictionary, which is tidied
+# up now and then: the caches of the processor have seldom any of this code in them when an array arrives, and a
+# WeakValueDictionary has much
+_opened: dict[tuple[bytes, int], weakref.ref[Buffer]] = {}
+_opened_limit = 256
 
 
 def set_pickling(*, keep: float = 60, uses: int | None = None, readonly: bool = False) -> Pickling:
@@ -96,7 +104,7 @@ def keep_token(buffer: Buffer, writable: bool) -> tuple[bytes, int, bool]:
     Whoever loads a pickle may pickle the array again, so SHARE is among them. NoRight: `buffer` lacks that.
     """
     keep, uses, readonly = _settings
-    rights = int(READ | SHARE | WRITE if writable and not readonly else READ | SHARE)
+    rights = _GRANTED if writable and not readonly else _READER
     key = (buffer.id, rights)
     # time in which the machine sleeps counts
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -104,7 +112,11 @@ def keep_token(buffer: Buffer, writable: bool) -> tuple[bytes, int, bool]:
     if kept is not None and kept.expires >= now + keep and uses is None:
         return kept.token, rights, False
     expires = keep * (1 + _SERVES)
-    token = bytes(buffer.share(rights=rights, keep=True, uses=uses, expires=expires))
+    # what Buffer.share() would make of it, which costs as much as the call where the processor's caches are cold
+    options = {"rights": rights, "flags": _KEEPING, "expiry_ms": milliseconds(expires, "keep")}
+    if uses is not None:
+        options["uses"] = uses
+    token: bytes = buffer._share(options)
     if uses is None:
         _keep(key, _Kept(token, now + expires), now)
     return token, rights, uses is not None
@@ -134,19 +146,31 @@ def open_kept(kind: type[Buffer], token: bytes, rights: int, counted: bool) -> B
     """
     if not isinstance(token, bytes) or not isinstance(rights, int):
         raise TypeError("this is no pickle of memclient's")
-    if not rights & READ or rights & ~_GRANTED:
-        raise ValueError(f"no rights of a pickle: {rights}")
     rights = int(rights)
-    buffer = None if counted else _opened.get((token, rights))
+    if not rights & _READ or rights & ~_GRANTED:
+        raise ValueError(f"no rights of a pickle: {rights}")
+    key = (token, rights)
+    opened = None if counted else _opened.get(key)
+    buffer = opened() if opened is not None else None
     if buffer is None or buffer.closed:
         try:
             buffer = _memclient.open_token(kind, token, rights)
         except Published:
             # since it was pickled
-            buffer = _memclient.open_token(kind, token, rights & ~WRITE)
+            buffer = _memclient.open_token(kind, token, rights & ~_WRITE)
         if not counted:
-            _opened[token, rights] = buffer
+            _note_opened(key, buffer)
     return buffer
+
+
+def _note_opened(key: tuple[bytes, int], buffer: Buffer) -> None:
+    global _opened_limit
+    if len(_opened) >= _opened_limit:
+        for other, reference in list(_opened.items()):
+            if reference() is None:
+                _opened.pop(other, None)
+        _opened_limit = max(256, 2 * len(_opened))
+    _opened[key] = weakref.ref(buffer)
 
 
 def check_extent(offset: int, shape: Sequence[int], strides: Sequence[int], itemsize: int, size: int) -> None:

@@ -371,9 +371,10 @@ def block_at(address: int) -> Block | None:
 
 def memory_at(address: int) -> tuple[Buffer | Block, int, int] | None:
     """What is mapped at an address: the block or buffer, how far the address is within it, and its size."""
-    block = block_at(address)
-    if block is not None:
-        return block, address - block.address, block.pool.block_size
+    if _pools:
+        block = block_at(address)
+        if block is not None:
+            return block, address - block.address, block.pool.block_size
     found = _memclient.at(Buffer, address)
     return (*found, found[0].size) if found else None
 

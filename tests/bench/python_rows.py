@@ -19,7 +19,8 @@ CONTEXT = multiprocessing.get_context("fork")
 
 
 def receive(queue, answers):
-    """Looks at the first and the last byte of each, and gives it back."""
+    """Looks at both ends of each, and gives it back; what comes in a list it has until the next list comes."""
+    kept = None
     while (what := queue.get()) is not None:
         if isinstance(what, str):
             segment = shared_memory.SharedMemory(what)
@@ -28,6 +29,9 @@ def receive(queue, answers):
             del array
             segment.close()
         else:
+            if isinstance(what, list):
+                # that one goes now which came in the last list
+                kept = what = what[0]
             seen = what[0], what[-1]
         what = None
         answers.put(seen == (1, 1))
@@ -42,7 +46,7 @@ class Sender:
     def __init__(self):
         self.fresh, self.sent = [], []
         self.pool = memclient.Pool(block_size=SIZE, slab_size=4 * SIZE)
-        self.array = fill(memclient.empty(SIZE, "u1"))
+        self.array, self.other = (fill(memclient.empty(SIZE, "u1")) for _ in range(2))
         self.plain = fill(numpy.empty(SIZE, "u1"))
         self.small = fill(numpy.empty(1, "u1"))
         self.segment = shared_memory.SharedMemory(create=True, size=SIZE)
@@ -78,7 +82,11 @@ class Sender:
         return self.send(array)
 
     def again(self):
-        return self.send(fill(self.array))
+        """The other process still has it when it comes again."""
+        return self.send([fill(self.array)])
+
+    def reopened(self):
+        return self.send(fill(self.other))
 
     def pool_block(self):
         return self.send(fill(self.pool.empty(SIZE, "u1")))
@@ -102,6 +110,7 @@ def main():
     ways = {
         "first": sender.first,
         "again": sender.again,
+        "reopened": sender.reopened,
         "pool": sender.pool_block,
         "shm": sender.shm,
         "pickle": sender.pickle,

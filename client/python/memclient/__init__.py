@@ -19,6 +19,9 @@ A buffer is memory that the broker keeps, not a process: it lives as long as a p
 name or a keeping token keeps it, and it is freed when the last of them is gone, however they end. A restart of the
 broker changes nothing; calls just take longer meanwhile.
 
+help(memclient.Array) has more about arrays, and help(memclient.shared_memory) about what takes the place of
+multiprocessing.shared_memory; memclient-python(7) is an overview.
+
 Sizes, offsets and addresses are in bytes, times in seconds. Errors are subclasses of `Error`, which is an OSError.
 The broker is found as memclient(3) tells: by the environment's MEMORYD_SOCKET, or where it usually is; where none is, a
 private one is started.
@@ -150,13 +153,21 @@ __version__: str = library_version
 
 # programs know all of it by this name
 for _name in __all__:
-    if isinstance(getattr(globals()[_name], "__module__", None), str):
-        globals()[_name].__module__ = __name__
-del _name
+    _thing: Any = globals()[_name]
+    if isinstance(getattr(_thing, "__module__", None), str):
+        _thing.__module__ = __name__
+    if hasattr(_thing, "_fields"):
+        # help() would say ForwardRef('int') and "Alias for field number 0"
+        _thing.__new__.__annotations__ = {
+            name: getattr(kind, "__forward_arg__", kind) for name, kind in _thing.__annotations__.items()
+        }
+        for _field in _thing._fields:
+            getattr(_thing, _field).__doc__ = None
+del _name, _thing, _field
 
 
 def __getattr__(name: str) -> Any:
-    # the one class that is NumPy's child
+    """Array, which is NumPy's child, and is made when it is wanted: it imports NumPy."""
     if name != "Array":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ._ndarray import Array

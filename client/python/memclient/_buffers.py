@@ -18,70 +18,111 @@ __all__ = ["Buffer", "BufferInfo", "Holder", "Pages", "Placement", "State", "all
 
 
 class Pages(enum.IntEnum):
-    """Which pages a buffer consists of."""
+    """Which pages a buffer consists of.
 
-    ANY = 0  #: the pool's; without a pool, by the size
-    BASE = 1  #: the system's base page
-    THP = 2  #: base pages that the kernel backs with transparent huge pages where it can
-    HUGETLB = 3  #: huge pages that the system has reserved
+    ANY      the pool's; without a pool, by the size
+    BASE     the system's base page
+    THP      base pages that the kernel backs with transparent huge pages where it can
+    HUGETLB  huge pages that the system has reserved
+    """
+
+    ANY = 0
+    BASE = 1
+    THP = 2
+    HUGETLB = 3
 
 
 class Placement(enum.IntEnum):
-    """Where pages go when there are several NUMA nodes, and how strictly."""
+    """Where pages go when there are several NUMA nodes, and how strictly.
 
-    POOL = 0  #: as the pool says; without a pool BIND if a single node is named, else LOCAL
-    BIND = 1  #: on these nodes or not at all
-    PREFERRED = 2  #: on these nodes where they have room, else on another
-    INTERLEAVE = 3  #: parts round the nodes in the order named
-    SPLIT = 4  #: one contiguous part for each node, sized by the weights
-    LOCAL = 5  #: preferred on the calling thread's node
+    POOL        as the pool says; without a pool BIND if a single node is named, else LOCAL
+    BIND        on these nodes or not at all
+    PREFERRED   on these nodes where they have room, else on another
+    INTERLEAVE  parts round the nodes in the order named
+    SPLIT       one contiguous part for each node, sized by the weights
+    LOCAL       preferred on the calling thread's node
+    """
+
+    POOL = 0
+    BIND = 1
+    PREFERRED = 2
+    INTERLEAVE = 3
+    SPLIT = 4
+    LOCAL = 5
 
 
 class State(enum.IntEnum):
-    """What a buffer is at the broker."""
+    """What a buffer is at the broker.
 
-    COMMITTING = 0  #: its pages are being allocated
-    LIVE = 1  #: a session, a name or a keeping token keeps it
-    DETACHED = 2  #: none does, but some process still has it open or mapped
-    ENDING = 3  #: its pages are being freed
+    COMMITTING  its pages are being allocated
+    LIVE        a session, a name or a keeping token keeps it
+    DETACHED    none does, but some process still has it open or mapped
+    ENDING      its pages are being freed
+    """
+
+    COMMITTING = 0
+    LIVE = 1
+    DETACHED = 2
+    ENDING = 3
 
 
 class Holder(NamedTuple):
-    """A session that holds a buffer."""
+    """A session that holds a buffer.
+
+    claim   0 none, 1 shared, 2 exclusive
+    cached  it keeps the memory only for the next time
+    """
 
     session: int
     rights: Right
-    claim: int  #: 0 none, 1 shared, 2 exclusive
-    cached: bool  #: it keeps the memory only for the next time
+    claim: int
+    cached: bool
 
 
 class BufferInfo(NamedTuple):
-    """What the broker knows about a buffer."""
+    """What the broker knows about a buffer.
+
+    size         bytes, as asked for
+    bytes        committed and charged
+    page_size    bytes
+    huge_bytes   of Pages.THP: what huge pages backed at first
+    uid          of the process that allocated it
+    charged_uid  the user whose limits it counts against
+    pid          of the process that allocated it
+    holds        how many sessions hold it
+    home         its address, 0 = none
+    created      seconds since 1970
+    detached     likewise; 0 unless it is detached
+    name         one of its names, or ""
+    nodes        NUMA node: bytes on it
+    holders      the first of them
+    seals        F_SEAL_* of fcntl(2)
+    """
 
     id: int
     state: State
     flags: int
-    size: int  #: bytes, as asked for
-    bytes: int  #: committed and charged
+    size: int
+    bytes: int
     pool: str
     pages: Pages
     placement: Placement
-    page_size: int  #: bytes
-    huge_bytes: int  #: of Pages.THP: what huge pages backed at first
-    uid: int  #: of the process that allocated it
-    charged_uid: int  #: the user whose limits it counts against
-    pid: int  #: of the process that allocated it
-    holds: int  #: how many sessions hold it
+    page_size: int
+    huge_bytes: int
+    uid: int
+    charged_uid: int
+    pid: int
+    holds: int
     names: int
     tokens: int
     inode: int
-    home: int  #: its address, 0 = none
-    created: float  #: seconds since 1970
-    detached: float  #: likewise; 0 unless it is detached
-    name: str  #: one of its names, or ""
-    nodes: dict[int, int]  #: NUMA node: bytes on it
-    holders: tuple[Holder, ...]  #: the first of them
-    seals: int  #: F_SEAL_* of fcntl(2)
+    home: int
+    created: float
+    detached: float
+    name: str
+    nodes: dict[int, int]
+    holders: tuple[Holder, ...]
+    seals: int
 
 
 def _info(row: dict[str, Any]) -> BufferInfo:
@@ -246,7 +287,7 @@ class Buffer(_memclient.Buffer):
         forget_tokens(self.id)
 
     def publish(self, *, future_only: bool = False) -> None:
-        """Makes the buffer immutable, for ever and for every process. It must have been allocated as publishable.
+        """Makes the buffer immutable, forever and for every process. It must have been allocated as publishable.
 
         future_only  True: forbids only new writable mappings; those that are there may still write
 
@@ -380,7 +421,7 @@ def alloc(
     pool         the name of the broker's pool that it comes from; by default one is chosen
     node         a NUMA node, or several
     pages        "base", "thp", "huge", or the size of huge pages in bytes
-    timeout      seconds to wait for room if the pool is full; None = for ever. Memory that is being freed is waited for
+    timeout      seconds to wait for room if the pool is full; None = forever. Memory that is being freed is waited for
                  in any case
     publishable  True: publish() is allowed
     placement    how several nodes are used: a Placement or its name; weights and part_size (bytes) belong to it

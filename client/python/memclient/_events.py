@@ -17,37 +17,64 @@ __all__ = ["Event", "EventKind", "Events", "events"]
 
 
 class EventKind(enum.IntFlag):
-    """Kinds of events; a bit mask."""
+    """Kinds of events; a bit mask.
 
-    PRESSURE = 1  #: a pool filled up or emptied
-    DISCARDED = 2  #: another process discarded part of a buffer that this one holds
-    NAME = 4  #: a name was bound or unbound
-    SHUTDOWN = 8  #: the broker is stopping; nothing is freed
-    LOST = 16  #: events were missed; everybody gets it
-    HELD = 32  #: another process began to hold a buffer
-    LEFT = 64  #: … holds it no more
-    DIED = 128  #: … since it died; this never waits for how
-    DEATH = 256  #: how a process died that had a session: `end` and `exit_status`
-    PUBLISHED = 512  #: another process published a buffer
-    MOVED = 1024  #: … or moved it to another node
-    DESTROYED = 2048  #: a buffer has ended
-    HISTORY = 4096  #: `memctl events` has something new
+    PRESSURE   a pool filled up or emptied
+    DISCARDED  another process discarded part of a buffer that this one holds
+    NAME       a name was bound or unbound
+    SHUTDOWN   the broker is stopping; nothing is freed
+    LOST       events were missed; everybody gets it
+    HELD       another process began to hold a buffer
+    LEFT       one holds it no more
+    DIED       one holds it no more since it died; this never waits for how
+    DEATH      how a process died that had a session: `end` and `exit_status`
+    PUBLISHED  another process published a buffer
+    MOVED      another process moved a buffer to another node
+    DESTROYED  a buffer has ended
+    HISTORY    `memctl events` has something new
+    """
+
+    PRESSURE = 1
+    DISCARDED = 2
+    NAME = 4
+    SHUTDOWN = 8
+    LOST = 16
+    HELD = 32
+    LEFT = 64
+    DIED = 128
+    DEATH = 256
+    PUBLISHED = 512
+    MOVED = 1024
+    DESTROYED = 2048
+    HISTORY = 4096
 
 
 class Event(NamedTuple):
-    """Something that has happened."""
+    """Something that has happened.
+
+    level        PRESSURE: 0 = below 85 % used, 1 = above it, 2 = above 95 %
+    buffer       the buffer's id; 0 of PRESSURE, SHUTDOWN, LOST, DEATH and HISTORY
+    bound        NAME: bound, else unbound
+    pool         PRESSURE
+    name         NAME
+    session      HELD, LEFT, DIED, DEATH: whose; 0 = only the buffer's user may know
+    uid          likewise its user; None = only that and administrators may know
+    pid          likewise its process
+    end          DEATH: 3 = exited, 4 = killed by a signal, 5 = nobody knows, 7 = killed, probably for want of memory
+    exit_status  DEATH: exit status, or number of the signal
+    """
 
     kind: EventKind
-    level: int  #: PRESSURE: 0 = below 85 % used, 1 = above it, 2 = above 95 %
-    buffer: int  #: the buffer's id; 0 of PRESSURE, SHUTDOWN, LOST, DEATH and HISTORY
-    bound: bool  #: NAME: bound, else unbound
-    pool: str  #: PRESSURE
-    name: str  #: NAME
-    session: int  #: HELD, LEFT, DIED, DEATH: whose; 0 = only the buffer's user may know
-    uid: int | None  #: likewise its user; None = only that and administrators may know
-    pid: int | None  #: likewise its process
-    end: int  #: DEATH: 3 = exited, 4 = killed by a signal, 5 = nobody knows, 7 = killed, probably for want of memory
-    exit_status: int  #: DEATH: exit status, or number of the signal
+    level: int
+    buffer: int
+    bound: bool
+    pool: str
+    name: str
+    session: int
+    uid: int | None
+    pid: int | None
+    end: int
+    exit_status: int
 
 
 _SIMPLE = EventKind.PRESSURE | EventKind.DISCARDED | EventKind.NAME | EventKind.SHUTDOWN

@@ -27,32 +27,45 @@ __all__ = [
 
 
 class PoolInfo(NamedTuple):
-    """A budget of physical memory. Sizes are in bytes."""
+    """A budget of physical memory. Sizes are in bytes.
+
+    granule    unit of what is allocated
+    lazy       pages are allocated when they are touched, which may fail
+    available  what this program could allocate now in one piece
+    declared   in the configuration
+    stock      allocated ahead, not in `used`
+    allow      for whom it is; "" = everybody
+    """
 
     name: str
     nodes: tuple[int, ...]
     pages: Pages
     placement: Placement
     page_size: int
-    granule: int  #: unit of what is allocated
+    granule: int
     part_size: int
     weights: tuple[int, ...]
-    lazy: bool  #: pages are allocated when they are touched, which may fail
+    lazy: bool
     simulated: bool
     capacity: int
     used: int
-    available: int  #: what this program could allocate now in one piece
+    available: int
     buffers: int
-    declared: bool  #: in the configuration
-    stock: int  #: allocated ahead, not in `used`
+    declared: bool
+    stock: int
     stock_buffers: int
     stock_ready: int
-    allow: str  #: for whom it is; "" = everybody
+    allow: str
     client_charged: bool
 
 
 class SessionInfo(NamedTuple):
-    """A process that uses the broker."""
+    """A process that uses the broker.
+
+    created  seconds since 1970
+    bytes    that it holds and is charged for
+    waiting  requests being worked on, or waiting for memory
+    """
 
     id: int
     uid: int
@@ -60,32 +73,42 @@ class SessionInfo(NamedTuple):
     pid: int
     program: str
     connected: bool
-    created: float  #: seconds since 1970
-    bytes: int  #: that it holds and is charged for
+    created: float
+    bytes: int
     holds: int
     tokens: int
     reservations: int
     fds_in_flight: int
     queued_bytes: int
-    waiting: int  #: requests being worked on, or waiting for memory
+    waiting: int
 
 
 class NameInfo(NamedTuple):
-    """A name, and how long it keeps its buffer."""
+    """A name, and how long it keeps its buffer.
+
+    policy   0 until it is unbound, 1 while its session lasts, 2 for a time after that
+    keep     seconds
+    session  that bound it; 0 once it has ended
+    """
 
     name: str
     uid: int
     buffer: int
-    policy: int  #: 0 until it is unbound, 1 while its session lasts, 2 for a time after that
-    keep: float  #: seconds
+    policy: int
+    keep: float
     group_rights: Right
     gid: int
     other_rights: Right
-    session: int  #: that bound it; 0 once it has ended
+    session: int
 
 
 class TokenInfo(NamedTuple):
-    """A token that can be used, without its secret."""
+    """A token that can be used, without its secret.
+
+    uses_left  0 = any number
+    expires    seconds from now; 0 = never
+    session    that made it; 0 once it has ended
+    """
 
     serial: int
     buffer: int
@@ -94,17 +117,20 @@ class TokenInfo(NamedTuple):
     uid: int
     gid: int
     pid: int
-    uses_left: int  #: 0 = any number
-    expires: float  #: seconds from now; 0 = never
+    uses_left: int
+    expires: float
     maker_uid: int
-    session: int  #: that made it; 0 once it has ended
+    session: int
 
 
 class NodeInfo(NamedTuple):
-    """A NUMA node with memory. Sizes are in bytes."""
+    """A NUMA node with memory. Sizes are in bytes.
+
+    physical  the kernel's number
+    """
 
     node: int
-    physical: int  #: the kernel's number
+    physical: int
     total: int
     capacity: int
     used: int
@@ -114,14 +140,19 @@ class NodeInfo(NamedTuple):
 
 
 class BrokerInfo(NamedTuple):
-    """What the broker is, has and has done."""
+    """What the broker is, has and has done.
+
+    uptime    seconds
+    capacity  of the pools together
+    used      of that
+    """
 
     version: str
     broker_id: int
     broker_pid: int
     broker_uid: int
     simulated: bool
-    uptime: float  #: seconds
+    uptime: float
     sessions: int
     buffers: int
     buffers_detached: int
@@ -136,8 +167,8 @@ class BrokerInfo(NamedTuple):
     keeper_pid: int
     restarts: int
     pools: int
-    capacity: int  #: of the pools together
-    used: int  #: of that
+    capacity: int
+    used: int
 
 
 def _seconds(row: dict[str, Any], *keys: str) -> dict[str, Any]:
@@ -148,7 +179,7 @@ def _seconds(row: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def pools() -> list[PoolInfo]:
-    """The pools from which this user may allocate."""
+    """The pools from which this user may allocate. NoBroker: no broker can be reached; as of all listings."""
     rows = _memclient.list_pools()
     for row in rows:
         row.update(pages=Pages(row["pages"]), placement=Placement(row["placement"]))
@@ -156,17 +187,17 @@ def pools() -> list[PoolInfo]:
 
 
 def buffers() -> list[BufferInfo]:
-    """The buffers, in all states."""
+    """The buffers of this user, in all states; those of everybody for administrators."""
     return [_info(row) for row in _memclient.list_buffers()]
 
 
 def sessions() -> list[SessionInfo]:
-    """The sessions, connected or waiting for their process to come back."""
+    """The sessions of this user, connected or waiting for their process to come back; all for administrators."""
     return [SessionInfo(**_seconds(row, "created_ms")) for row in _memclient.list_sessions()]
 
 
 def names() -> list[NameInfo]:
-    """The names."""
+    """The names of this user; all for administrators."""
     rows = [_seconds(row, "keep_ms") for row in _memclient.list_names()]
     for row in rows:
         row.update(group_rights=Right(row["group_rights"]), other_rights=Right(row["other_rights"]))
@@ -174,7 +205,7 @@ def names() -> list[NameInfo]:
 
 
 def tokens() -> list[TokenInfo]:
-    """The tokens that can still be used."""
+    """The tokens of this user that can still be used; all for administrators."""
     rows = [_seconds(row, "expires_ms") for row in _memclient.list_tokens()]
     for row in rows:
         row.update(rights=Right(row["rights"]))

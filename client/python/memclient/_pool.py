@@ -31,18 +31,28 @@ _attached: dict[str | bytes, Pool] = {}
 
 
 class PoolStatus(NamedTuple):
-    """What there is of a pool now, as far as this process has its slabs."""
+    """What there is of a pool now, as far as this process has its slabs.
 
-    member: int  #: this process, as Pool.member
+    member   this process, as Pool.member
+    bytes    of the slabs
+    blocks   in them; of these:
+    owned    by a member, or by a dead one that nobody has noticed yet
+    given    given away, and not taken yet
+    mine     of those owned: by this process
+    members  processes that have the pool open, dead ones included that nobody has noticed yet
+    readers  those that memclient_heap_invite(3) has let in
+    """
+
+    member: int
     slabs: int
-    bytes: int  #: of the slabs
-    blocks: int  #: in them; of these:
+    bytes: int
+    blocks: int
     free: int
-    owned: int  #: by a member, or by a dead one that nobody has noticed yet
-    given: int  #: given away, and not taken yet
-    mine: int  #: of those owned: by this process
-    members: int  #: processes that have the pool open, dead ones included that nobody has noticed yet
-    readers: int  #: those that memclient_heap_invite(3) has let in
+    owned: int
+    given: int
+    mine: int
+    members: int
+    readers: int
 
 
 class Block(_memclient.Block):

@@ -9,12 +9,18 @@ __all__ = ["Right", "READ", "WRITE", "SHARE", "MANAGE"]
 
 
 class Right(enum.IntFlag):
-    """Rights are a bit mask. The kernel enforces READ and WRITE."""
+    """Rights are a bit mask. The kernel enforces READ and WRITE.
 
-    READ = 1  #: read and map it
-    WRITE = 2  #: write to it; implies READ
-    SHARE = 4  #: make tokens with a subset of one's own rights
-    MANAGE = 8  #: publish, bind names, revoke others' tokens, discard, move
+    READ    read and map it
+    WRITE   write to it; implies READ
+    SHARE   make tokens with a subset of one's own rights
+    MANAGE  publish, bind names, revoke others' tokens, discard, move
+    """
+
+    READ = 1
+    WRITE = 2
+    SHARE = 4
+    MANAGE = 8
 
 
 READ = Right.READ

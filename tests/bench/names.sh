@@ -37,7 +37,7 @@ expect heap pool_pair_{1,2,4} pool_pair_vs_disjoint pool_hand_over_{64k,1m} pool
 expect umf_live umf_live_{os,proxy,disjoint,jemalloc}_{1,2,4}
 expect umf_ipc ipc_open_unpooled{,_vs_upstream} ipc_get_unpooled_vs_upstream
 expect nbla nbla_cold_{1k,2m} nbla_grow_flat
-expect python python_64m_{first,again,reopened,pool}_vs_shm python_64m_first_vs_pickle
+expect python python_64m_{first,again,reopened,pool}_vs_shm python_64m_{dumps,loads}_vs_shm python_64m_first_vs_pickle
 expect rivals {hand_over_64k,hand_over_16m,loan_64k}_vs_{memfd,shm,iceoryx,mmap,mmap_thp,malloc,jemalloc,tbb}
 [ $failed != 0 ] || echo "all rows have their names"
 exit $failed

@@ -76,10 +76,13 @@ int main(int argc, char **argv)
         {.name = "python_64m_again_vs_shm", .unit = BENCH_US, .rival = true, .hold = 1.0},
         {.name = "python_64m_reopened_vs_shm", .unit = BENCH_US, .rival = true, .hold = 1.0},
         {.name = "python_64m_pool_vs_shm", .unit = BENCH_US, .rival = true, .hold = 1.0},
+        {.name = "python_64m_dumps_vs_shm", .unit = BENCH_US, .rival = true},
+        {.name = "python_64m_loads_vs_shm", .unit = BENCH_US, .rival = true},
         {.name = "python_64m_first_vs_pickle", .unit = BENCH_US, .rival = true, .hold = 0.001},
     };
     static struct python_side sides[] = {
-        {"first", "shm"}, {"again", "shm"}, {"reopened", "shm"}, {"pool", "shm"}, {"first", "pickle"},
+        {"first", "shm"},       {"again", "shm"},       {"reopened", "shm"}, {"pool", "shm"},
+        {"dumps", "dumps_shm"}, {"loads", "loads_shm"}, {"first", "pickle"},
     };
     const size_t n = sizeof(rows) / sizeof(*rows);
     char answer[128] = "";

@@ -5,6 +5,7 @@ import multiprocessing
 import sys
 import time
 from multiprocessing import shared_memory
+from multiprocessing.reduction import ForkingPickler
 
 try:
     import numpy
@@ -18,10 +19,26 @@ FRESH = 5
 CONTEXT = multiprocessing.get_context("fork")
 
 
+def load(data):
+    """Seconds until both ends of what a pickle has were looked at."""
+    begin = time.perf_counter()
+    what = ForkingPickler.loads(data)
+    array = numpy.frombuffer(what.buf, numpy.uint8) if isinstance(what, shared_memory.SharedMemory) else what
+    good = array[0] == array[-1] == 1
+    took = time.perf_counter() - begin
+    del array
+    if isinstance(what, shared_memory.SharedMemory):
+        what.close()
+    return took if good else None
+
+
 def receive(queue, answers):
     """Looks at both ends of each, and gives it back; what comes in a list it has until the next list comes."""
     kept = None
     while (what := queue.get()) is not None:
+        if isinstance(what, bytes):
+            answers.put(load(what))
+            continue
         if isinstance(what, str):
             segment = shared_memory.SharedMemory(what)
             array = numpy.frombuffer(segment.buf, numpy.uint8)
@@ -67,7 +84,7 @@ class Sender:
         self.answers.get()
         return took
 
-    def first(self):
+    def fresh_array(self):
         """In a buffer that was never sent. Several are made at once: for a while the broker then makes room for more."""
         if not self.fresh:
             for array in self.sent:
@@ -79,7 +96,24 @@ class Sender:
             time.sleep(0.2)
         array = fill(self.fresh.pop())
         self.sent.append(array)
-        return self.send(array)
+        return array
+
+    def first(self):
+        return self.send(self.fresh_array())
+
+    def dumps(self, what):
+        begin = time.perf_counter()
+        ForkingPickler.dumps(what)
+        return time.perf_counter() - begin
+
+    def loads(self, what):
+        """As the other process says."""
+        data = bytes(ForkingPickler.dumps(what))
+        fill(self.plain)
+        self.queue.put(data)
+        if not (took := self.answers.get()):
+            sys.exit("what has come is something else")
+        return took
 
     def again(self):
         """The other process still has it when it comes again."""
@@ -91,9 +125,12 @@ class Sender:
     def pool_block(self):
         return self.send(fill(self.pool.empty(SIZE, "u1")))
 
-    def shm(self):
+    def written_segment(self):
         fill(numpy.frombuffer(self.segment.buf, numpy.uint8))
-        return self.send(self.segment.name)
+        return self.segment
+
+    def shm(self):
+        return self.send(self.written_segment().name)
 
     def pickle(self):
         return self.send(fill(self.plain))
@@ -114,6 +151,10 @@ def main():
         "pool": sender.pool_block,
         "shm": sender.shm,
         "pickle": sender.pickle,
+        "dumps": lambda: sender.dumps(sender.fresh_array()),
+        "dumps_shm": lambda: sender.dumps(sender.written_segment()),
+        "loads": lambda: sender.loads(sender.fresh_array()),
+        "loads_shm": lambda: sender.loads(sender.written_segment()),
     }
     print("+", flush=True)
     for line in sys.stdin:

@@ -72,16 +72,19 @@ static bool is_request(const struct tracer *tracer, int64_t size)
            frame_peek(header, sizeof(header), &version, &method, &sequence) && method == tracer->method;
 }
 
-/* Only the loop's thread receives; what others call meanwhile is none of this. */
+/*
+ * Only the loop's thread receives; what others call meanwhile is none of this. Where it receives to is noted all the
+ * time: on a busy machine the thread may be inside that call, and not have run yet, when the request is sent.
+ */
 static void look(struct tracer *tracer, pid_t tid)
 {
     struct ptrace_syscall_info info;
 
-    if (tracer->received || tid != tracer->pid || ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof(info), &info) < 0)
+    if (tid != tracer->pid || ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof(info), &info) < 0)
         return;
     if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
         tracer->message = info.entry.nr == SYS_recvmsg ? info.entry.args[1] : 0;
-    else if (info.op == PTRACE_SYSCALL_INFO_EXIT && tracer->message)
+    else if (info.op == PTRACE_SYSCALL_INFO_EXIT && tracer->message && !tracer->received)
         tracer->received = is_request(tracer, info.exit.rval);
 }
 

@@ -10,11 +10,10 @@
 #include "broker/lookup.h"
 #include "broker/state.h"
 #include "proto/status.h"
+#include "work/turn.h"
 
 /* events that wait for one subscriber */
 #define QUEUE_MAX 32
-/* subscribers that are told what waits for them in one turn of the loop */
-#define TOLD_A_TURN 8
 
 struct subscribed_name {
     uid_t uid;
@@ -390,29 +389,44 @@ static void queue_add(struct broker *broker, struct subscriptions *one, const st
     timer_arm(&broker->timers, &broker->told_turn, 0);
 }
 
-static void queue_tell(struct broker *broker, struct subscriptions *one)
+static void subscription_send(struct broker *broker, const struct subscriptions *one, const struct broker_event *event)
 {
-    const struct broker_event lost = {.kind = EVENT_LOST};
-
-    if (one->lost && one->session->connection)
-        broker->host.event(broker->host.userdata, one->session->connection, &lost);
-    one->lost = false;
-    for (; one->n_queued; one->n_queued--) {
-        const struct broker_event *event = queued(one, 0);
-
-        if (one->session->connection && one->kinds & event->kind)
-            broker->host.event(broker->host.userdata, one->session->connection, event);
-        one->first = (one->first + 1) % QUEUE_MAX;
-    }
+    if (one->session->connection)
+        broker->host.event(broker->host.userdata, one->session->connection, event);
 }
 
+/* What waits longest for it. Returns whether more does. */
+static bool queue_tell_next(struct broker *broker, struct subscriptions *one)
+{
+    static const struct broker_event lost = {.kind = EVENT_LOST};
+
+    if (one->lost) {
+        one->lost = false;
+        subscription_send(broker, one, &lost);
+    } else {
+        const struct broker_event *event = queued(one, 0);
+
+        if (one->kinds & event->kind)
+            subscription_send(broker, one, event);
+        one->first = (one->first + 1) % QUEUE_MAX;
+        one->n_queued--;
+    }
+    return one->n_queued;
+}
+
+/* One event each, in turn, for a slice. */
 static void subscriptions_turn(struct timer *timer)
 {
     struct broker *broker = container_of(timer, struct broker, told_turn);
+    uint64_t begin = slice_begin();
     struct list *link;
 
-    for (unsigned i = 0; i < TOLD_A_TURN && (link = list_pop(&broker->told_next)); i++)
-        queue_tell(broker, container_of(link, struct subscriptions, in_waiting));
+    while ((link = list_pop(&broker->told_next))) {
+        if (queue_tell_next(broker, container_of(link, struct subscriptions, in_waiting)))
+            list_append(&broker->told_next, link);
+        if (slice_is_over(begin))
+            break;
+    }
     if (!list_is_empty(&broker->told_next))
         timer_arm(&broker->timers, timer, 0);
 }

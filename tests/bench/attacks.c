@@ -247,6 +247,49 @@ void attack_destroy(int line, void *context)
     }
 }
 
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+/* Batches of buffers come and go, and nobody maps them. */
+static void watched_allocate(void)
+{
+    struct memclient_buffer *buffers[ITEMS];
+    uint64_t sizes[ITEMS];
+    struct memclient_context *ctx;
+
+    bench_must(!prctl(PR_SET_PDEATHSIG, SIGKILL), "prctl");
+    for (unsigned i = 0; i < ITEMS; i++)
+        sizes[i] = 4096;
+    bench_did(memclient_context_open(NULL, &ctx));
+    for (;;) {
+        bench_did(memclient_alloc_many(ctx, ITEMS, sizes, NULL, buffers));
+        memclient_buffer_unref_many(ITEMS, buffers);
+    }
+}
+
+void attack_watch(int line, void *context)
+{
+    static uint8_t packet[MEMORYD_FRAME_MAX];
+    const struct attack *attack = context;
+    Memoryd__V1__SubscribeRequest all = MEMORYD__V1__SUBSCRIBE_REQUEST__INIT;
+    struct caller *callers;
+
+    become_hostile(attack);
+    callers = callers_open(attack);
+    all.mask = MEMORYD__V1__EVENT_KIND__EVENT_HELD | MEMORYD__V1__EVENT_KIND__EVENT_LEFT |
+               MEMORYD__V1__EVENT_KIND__EVENT_DESTROYED;
+    for (unsigned i = 0; i < attack->connections; i++) {
+        bench_must(caller_ask(&callers[i], METHOD_SUBSCRIBE, &all.base, 0), "SUBSCRIBE");
+        (void)caller_hear(&callers[i], packet);
+    }
+    line_tell(line);
+    if (!fork())
+        watched_allocate();
+    for (;;)
+        for (unsigned i = 0; i < attack->connections; i++)
+            while (recv(callers[i].fd, packet, sizeof(packet), MSG_DONTWAIT) > 0)
+                ;
+}
+
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 
 void attack_die(int line, void *context)

@@ -24,6 +24,9 @@ void attack_unread(int line, void *attack);
 void attack_allocate(int line, void *attack);
 /* So many connections hold a buffer that is destroyed; again and again. */
 void attack_destroy(int line, void *attack);
+/* So many connections are told of every buffer that comes and goes, of one who allocates and frees as many at a time as
+ * a request may have. */
+void attack_watch(int line, void *attack);
 /* Processes with so many sessions, one after the other, each killed as soon as it has them. */
 void attack_die(int line, void *attack);
 /* Connects and leaves, as fast as it can. */

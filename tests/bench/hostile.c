@@ -52,6 +52,7 @@ static const struct scene scenes[] = {
     {PING_VS("2000_unread"), attack_unread, {.connections = 2000, .method = METHOD_EXPORT}},
     {PING_VS("batches"), attack_allocate, {0}},
     {PING_VS("destroys"), attack_destroy, {.connections = 500}},
+    {PING_VS("watchers"), attack_watch, {.connections = 64}},
     {PING_VS("deaths"), attack_die, {.connections = 200}},
     {PING_VS("storm"), attack_connect, {0}},
     {PING_VS("half_open"), attack_half_open, {.connections = 500}},

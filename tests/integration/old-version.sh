@@ -49,6 +49,8 @@ if [ -z "$old" ]; then
     ) >"$dir/build" 2>&1 || { cat "$dir/build"; echo "$old_version was not built"; exit 1; }
 fi
 
+# what fails is to do so before the night is over, whatever the time for all of this is
+export TEST_TIMEOUT=120
 failures=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 

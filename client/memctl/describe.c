@@ -232,12 +232,20 @@ const struct column limit_columns[] = {
 };
 
 const struct column holder_columns[] = {
-    {"BUFFER", "buffer", COLUMN_NUMBER},   {"BYTES", "bytes", COLUMN_BYTES},
-    {"POOL", "pool", COLUMN_TEXT},         {"STATE", "state", COLUMN_TEXT},
-    {"AGE", "created_ms", COLUMN_AGE},     {"BY", "by", COLUMN_TEXT},
-    {"SESSION", "session", COLUMN_NUMBER}, {"UID", "uid", COLUMN_NUMBER},
-    {"PID", "pid", COLUMN_NUMBER},         {"PROGRAM", "program", COLUMN_TEXT},
-    {"RIGHTS", "rights", COLUMN_TEXT},     {"CLAIM", "claim", COLUMN_TEXT},
-    {"SINCE", "since_ms", COLUMN_AGE},     {"NAME", "name", COLUMN_TEXT},
-    {"OPEN-IN", "open_in", COLUMN_LIST},   COLUMNS_END,
+    {"BUFFER", "buffer", COLUMN_NUMBER},
+    {"BYTES", "bytes", COLUMN_BYTES},
+    {"POOL", "pool", COLUMN_TEXT},
+    {"STATE", "state", COLUMN_TEXT},
+    {"AGE", "created_ms", COLUMN_AGE},
+    {"BY", "by", COLUMN_TEXT},
+    {"SESSION", "session", COLUMN_NUMBER},
+    {"UID", "uid", COLUMN_NUMBER},
+    {"PID", "pid", COLUMN_NUMBER},
+    {"PROGRAM", "program", COLUMN_TEXT},
+    {"RIGHTS", "rights", COLUMN_TEXT},
+    {"CLAIM", "claim", COLUMN_TEXT},
+    {"SESSION-SINCE", "since_ms", COLUMN_AGE},
+    {"NAME", "name", COLUMN_TEXT},
+    {"OPEN-IN", "open_in", COLUMN_LIST},
+    COLUMNS_END,
 };

@@ -134,11 +134,20 @@ static int limit_add(const struct memclient_limit_info *info, void *data)
 static int run_limits(struct invocation *invocation, struct memclient_context *ctx)
 {
     struct output output;
+    int r;
 
     if (!(line.share.flags & MEMCLIENT_TOKEN_ONLY_UID))
         line.share.uid = geteuid();
     output_init(&output, invocation->json, limit_columns);
-    return output_end(&output, memclient_list_limits(ctx, limit_add, &output));
+    r = memclient_list_limits(ctx, limit_add, &output);
+    if (!r && !invocation->json && !json_array_size(output.rows)) {
+        json_decref(output.rows);
+        printf(
+            "user %u has nothing now, or is not yours to ask about: of others only root and the broker's user learn\n",
+            (unsigned)line.share.uid);
+        return output_flush();
+    }
+    return output_end(&output, r);
 }
 
 const struct command history_commands[] = {

@@ -21,6 +21,7 @@
 static struct holders_query {
     enum { HOLDERS_OF_BUFFER, HOLDERS_OF_PID, HOLDERS_OF_USER } of;
     uint64_t buffer;
+    bool seen; /* there is such a buffer */
     pid_t pid;
     uid_t uid;
 } query;
@@ -70,6 +71,7 @@ static int holders_add_buffer(const struct memclient_buffer_info *info, void *da
 
     if (query.of == HOLDERS_OF_BUFFER && info->id != query.buffer)
         return 0;
+    query.seen = true;
     for (uint32_t i = 0; i < info->n_holders && !r; i++)
         r = holders_add_hold(output, info, i);
     if (!r)
@@ -193,6 +195,10 @@ static int run_holders(struct invocation *invocation, struct memclient_context *
         return r;
     output_init(&output, invocation->json, holder_columns);
     r = memclient_list_buffers(ctx, holders_add_buffer, &output);
+    if (!r && query.of == HOLDERS_OF_BUFFER && !query.seen) {
+        json_decref(output.rows);
+        return refused(invocation, "none of the buffers that you may see has this id");
+    }
     if (!r)
         r = memclient_list_sessions(ctx, holders_add_session, &output);
     if (!r)
@@ -203,6 +209,12 @@ static int run_holders(struct invocation *invocation, struct memclient_context *
         r = memclient_broker_query(ctx, &status);
         if (!r)
             r = openers_add(output.rows, "open_in", (pid_t)status.broker_pid, (pid_t)status.keeper_pid);
+    }
+    if (!r && !invocation->json && !json_array_size(output.rows)) {
+        json_decref(output.rows);
+        puts(query.of == HOLDERS_OF_BUFFER ? "nobody keeps it: it is ending"
+                                           : "nothing that you may see is held by it, or it has no session");
+        return output_flush();
     }
     return output_end(&output, r);
 }

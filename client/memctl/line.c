@@ -133,15 +133,18 @@ static int line_set(const struct line_option *option, const char *value)
     return -EINVAL;
 }
 
-/* The words that an option takes, or "" if it takes others. */
-static void line_list_words(const struct line_option *option, char *text, size_t size)
+/* What would do instead, as the end of a sentence, or "". */
+static void line_suggest(const struct line_option *option, char *text, size_t size)
 {
     const char *const *words = option->form == LINE_KINDS ? kind_words : option->words;
+    const char *before = "; there are: ";
     size_t used = 0;
 
     *text = '\0';
-    for (; words && *words && used < size; words++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", *words);
+    if (option->form == LINE_USER || option->form == LINE_GROUP)
+        (void)snprintf(text, size, ": no %s is called that", option->form == LINE_USER ? "user" : "group");
+    for (; words && *words && used < size; words++, before = ", ")
+        used += (size_t)snprintf(text + used, size - used, "%s%s", before, *words);
     for (const struct event_word *word = event_words; option->form == LINE_KINDS && word->word && used < size; word++)
         used += (size_t)snprintf(text + used, size - used, ", %s", word->word);
 }
@@ -149,7 +152,7 @@ static void line_list_words(const struct line_option *option, char *text, size_t
 int parse_options(struct invocation *invocation)
 {
     const struct line_option *option;
-    char words[256];
+    char suggestion[256];
     int letter, r;
 
     line.alloc = (struct memclient_alloc_options)MEMCLIENT_ALLOC_OPTIONS_INIT;
@@ -164,9 +167,8 @@ int parse_options(struct invocation *invocation)
         if (r == -ERANGE)
             return usage_error(invocation, "--%s %s: more than 64 bits can hold", option->name, optarg);
         if (r) {
-            line_list_words(option, words, sizeof(words));
-            return usage_error(invocation, "--%s does not take `%s'%s%s", option->name, optarg,
-                               *words ? "; there are: " : "", words);
+            line_suggest(option, suggestion, sizeof(suggestion));
+            return usage_error(invocation, "--%s does not take `%s'%s", option->name, optarg, suggestion);
         }
     }
     return EXIT_DONE;

@@ -171,7 +171,9 @@ static int parse_top(struct invocation *invocation)
     if (top.sort != TOP_BY_BYTES && top_next_sort(top.view, (enum top_sort)(top.sort - 1)) != top.sort)
         return usage_error(invocation, "%s are not sorted by %s", top_view_words[top.view], top_sort_words[top.sort]);
     if (!top_parse_filter(line.filter ? line.filter : "", &top.filter))
-        return usage_error(invocation, "--filter does not take `%s'", line.filter);
+        return usage_error(invocation,
+                           "--filter does not take `%s'; uid:USER, pid:PID, session:N and pool:NAME are filters",
+                           line.filter);
     return parse_end(invocation);
 }
 

@@ -81,6 +81,11 @@ static const char *bytes_of(uint64_t bytes, char text[24])
     return text;
 }
 
+static const char *plural(json_int_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 enum draw_form { DRAW_TEXT, DRAW_NUMBER, DRAW_BYTES, DRAW_AGE, DRAW_RATE };
 
 struct draw_column {
@@ -176,6 +181,8 @@ static void draw_head(const struct top *top, struct top_page *page)
     const json_t *broker = json_object_get(top->snapshot, "broker"), *sums = json_object_get(top->snapshot, "sums");
     time_t at = (time_t)(top_number(top->snapshot, "at_ms") / 1000);
     char clock[32] = "", used[24], capacity[24], bytes[24], huge[24], detached[24], up[24], version[CELL_MAX];
+    json_int_t buffers = top_number(broker, "buffers") + top_number(broker, "detached");
+    json_int_t clients = top_number(broker, "sessions");
     struct tm tm;
 
     if (at && localtime_r(&at, &tm))
@@ -183,11 +190,11 @@ static void draw_head(const struct top *top, struct top_page *page)
     if (json_is_object(broker)) {
         output_format_span(top_number(broker, "uptime_ms") / 1000, up, sizeof(up));
         draw_line(page, TOP_TITLE,
-                  "memoryd %s  %s  up %s  %s of %s used  %" JSON_INTEGER_FORMAT " buffers  %" JSON_INTEGER_FORMAT
-                  " clients",
+                  "memoryd %s  %s  up %s  %s of %s used  %" JSON_INTEGER_FORMAT " buffer%s  %" JSON_INTEGER_FORMAT
+                  " client%s",
                   text_of(broker, "version", version), clock, up, bytes_of((uint64_t)top_number(broker, "used"), used),
-                  bytes_of((uint64_t)top_number(broker, "capacity"), capacity),
-                  top_number(broker, "buffers") + top_number(broker, "detached"), top_number(broker, "sessions"));
+                  bytes_of((uint64_t)top_number(broker, "capacity"), capacity), buffers, plural(buffers), clients,
+                  plural(clients));
     } else {
         draw_line(page, TOP_TITLE, "a recorded listing  %s", clock);
     }
@@ -255,7 +262,8 @@ static void draw_holders(const struct top *top, struct top_page *page, const jso
         if (session)
             output_format_span(((int64_t)now_ms - top_number(session, "created_ms")) / 1000, since, sizeof(since));
         draw_line(page, TOP_PLAIN,
-                  "  held by pid %" JSON_INTEGER_FORMAT " (%s), session %" PRIu64 " of %s, rights %s, claim %s%s",
+                  "  held by pid %" JSON_INTEGER_FORMAT " (%s), session %" PRIu64
+                  " since %s ago, rights %s, claim %s%s",
                   top_number(session, "pid"), text_of(session, "program", program), id, since,
                   text_of(holder, "rights", rights), text_of(holder, "claim", claim),
                   json_is_true(json_object_get(holder, "cached")) ? ", only cached" : "");

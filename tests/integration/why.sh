@@ -75,6 +75,8 @@ expect 0 memctl --json holders "pid:$holder"; json 'length == 1 and .[0].by == "
 expect 0 memctl --json holders "uid:$uid"; json 'length == 2'
 expect 0 memctl --json holders pid:1; json '. == []'
 expect 1 memctl holders nobodys
+expect 1 memctl holders 999; said 'none of the buffers that you may see'
+expect 0 memctl holders pid:1; shows 'nothing that you may see is held by it'
 expect 2 memctl holders; expect 2 memctl holders pid:x
 
 # ---- what applies ----
@@ -82,6 +84,10 @@ expect 0 memctl --json limits
 json 'map(select(.resource == "bytes" and .pool == null)) | length == 1 and .[0].used == 8388608 and .[0].uid == '"$uid"
 json 'map(select(.pool == "node0-4k")) | .[0].limit == 16777216 and .[0].used == 8388608 and .[0].available == 8388608'
 json 'map(select(.resource == "tokens"))[0] | .key == "uid_tokens in [limits]" and .unit == "1"'
+
+expect 0 memctl limits --uid 4242; shows 'user 4242 has nothing now'
+expect 0 memctl --json limits --uid 4242; json '. == []'
+expect 2 memctl limits --uid no-such-user; said 'no user is called that'
 
 # ---- what was done ----
 expect 0 memctl --json events --kind done

@@ -21,7 +21,7 @@ expect large write_256m_vs_malloc write_256m_vs_rewrite stock_1g_ready
 expect death death_reclaim_1g
 expect neighbours {,echo_}quiet_vs_busy_p99 {,echo_}small_vs_flood_p99 alloc_32m_vs_sealing
 expect hostile ping_vs_{500,4000}_callers{,_depth_1}_p99 ping_vs_{2000,4000}_listers_p99 \
-    ping_vs_{4000_who_ask,2000_unread,batches,destroys,deaths,storm,half_open,crowd,garbage}_p99 \
+    ping_vs_{4000_who_ask,2000_unread,batches,destroys,watchers,deaths,storm,half_open,crowd,garbage}_p99 \
     connect_vs_{storm,half_open,crowd,garbage}_p99
 expect footprint bytes_per_buffer
 expect copy {copy,fill}_1m {copy,fill}_4m {copy,fill}_8m {copy,fill}_16m {copy,fill}_64m {copy,fill}_256m

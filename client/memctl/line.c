@@ -166,6 +166,9 @@ int parse_options(struct invocation *invocation)
         r = line_set(option, optarg);
         if (r == -ERANGE)
             return usage_error(invocation, "--%s %s: more than 64 bits can hold", option->name, optarg);
+        if (r && (option->form == LINE_USER || option->form == LINE_GROUP))
+            return usage_error(invocation, "--%s: there is no %s `%s'", option->name,
+                               option->form == LINE_USER ? "user" : "group", optarg);
         if (r) {
             line_suggest(option, suggestion, sizeof(suggestion));
             return usage_error(invocation, "--%s does not take `%s'%s", option->name, optarg, suggestion);

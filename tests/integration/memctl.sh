@@ -20,6 +20,7 @@ expect 2 memctl status -x; said "no option -x"
 expect 2 memctl alloc; said "--size"
 expect 2 memctl alloc --size; said "requires a value"
 expect 2 memctl alloc --size many; said "--size does not take"
+expect 2 memctl why --uid no-such-user; said "there is no user .no-such-user'"
 expect 2 memctl alloc --size 99999999999999999999; said "64 bits"
 expect 2 memctl alloc --size 1.5
 expect 2 memctl alloc --size 0x10

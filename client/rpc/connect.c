@@ -69,8 +69,11 @@ int connect_once(int socket, const char *path, bool private)
     do
         r = connect(socket, (const struct sockaddr *)&address, sizeof(address));
     while (r < 0 && errno == EINTR);
-    if (r < 0)
-        return fail_with(errno, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
+    if (r < 0) {
+        r = errno;
+        return fail_with(r, "%s: %s%s", path, strerror_r(r, text, sizeof(text)),
+                         r == EACCES ? "; the modes of the socket and its folders keep this user out" : "");
+    }
     return private ? connect_check_owner(socket, path) : 0;
 }
 

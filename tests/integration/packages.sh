@@ -43,6 +43,11 @@ programs=/io work=/tmp memoryd=/usr/sbin/memoryd
 . /io/survive.sh
 export DEBIAN_FRONTEND=noninteractive
 
+# a machine with a source tree below /var or /usr has files of that name before
+traces() {
+    find /etc /run /usr /var \( -name '*memoryd' -o -name '*memoryd.*' -o -name '*memclient*' \) ! -name 'memoryd-test*' | sort
+}
+traces >/tmp/traces
 packages=$(for file in /io/first/*.deb; do dpkg-deb -f "$file" Package; done)
 dpkg -i /io/first/*.deb >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
 for unit in memoryd.socket memoryd.service; do
@@ -76,7 +81,7 @@ pgrep -x -u memoryd memoryd && fail "a broker is left"
 while read -r path; do
     [ ! -f "$path" ] || echo "$path"
 done </tmp/files | grep . && fail "files are left"
-find /etc /run /usr /var -\( -name '*memoryd' -o -name '*memoryd.*' -o -name '*memclient*' \) ! -name 'memoryd-test*' | grep . && fail "traces are left"
+traces | comm -13 /tmp/traces - | grep . && fail "traces are left"
 exit $failures
 INSIDE
 container_run 110

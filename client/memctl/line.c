@@ -141,8 +141,6 @@ static void line_suggest(const struct line_option *option, char *text, size_t si
     size_t used = 0;
 
     *text = '\0';
-    if (option->form == LINE_USER || option->form == LINE_GROUP)
-        (void)snprintf(text, size, ": no %s is called that", option->form == LINE_USER ? "user" : "group");
     for (; words && *words && used < size; words++, before = ", ")
         used += (size_t)snprintf(text + used, size - used, "%s%s", before, *words);
     for (const struct event_word *word = event_words; option->form == LINE_KINDS && word->word && used < size; word++)

@@ -87,7 +87,7 @@ json 'map(select(.resource == "tokens"))[0] | .key == "uid_tokens in [limits]" a
 
 expect 0 memctl limits --uid 4242; shows 'user 4242 has nothing now'
 expect 0 memctl --json limits --uid 4242; json '. == []'
-expect 2 memctl limits --uid no-such-user; said 'no user is called that'
+expect 2 memctl limits --uid no-such-user; said 'there is no user .no-such-user'
 
 # ---- what was done ----
 expect 0 memctl --json events --kind done

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See groups.h. In a container the paths of its groups may not exist: then only groups further up are found. */
+/*
+ * See groups.h. In a container the paths of its groups may not exist. Limits are then those of groups further up, which
+ * hold for it as well; kills are not counted at all, since what is further up here may be another's.
+ */
 
 #include "sys/groups.h"
 
@@ -7,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "sys/text.h"
@@ -15,12 +19,13 @@ struct version {
     const char *folder, *limit, *used;
     const char *active, *inactive; /* lines of memory.stat, neither of which is the first one */
     const char *events;            /* a file with the line "oom_kill", which is not the first one */
+    bool charged_above;            /* a group may be without that file: memory is then charged to one above it */
 };
 
 static const struct version versions[] = {
-    {"/sys/fs/cgroup", "memory.max", "memory.current", "\nactive_file ", "\ninactive_file ", "memory.events"},
+    {"/sys/fs/cgroup", "memory.max", "memory.current", "\nactive_file ", "\ninactive_file ", "memory.events", true},
     {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_active_file ",
-     "\ntotal_inactive_file ", "memory.oom_control"},
+     "\ntotal_inactive_file ", "memory.oom_control", false},
 };
 
 /* What the group leaves. False if it has no limit; "max" is not a number. */
@@ -106,7 +111,17 @@ uint64_t groups_memory(const char *root)
     return least;
 }
 
-/* A group that does not limit memory is charged to one above it. */
+/* Is that group below what is mounted here? Else those further up are none of its own. */
+static bool groups_exists(const char *root, const struct version *version, const char *group)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    int n = snprintf(path, sizeof(path), "%s%s%s", root, version->folder, group);
+
+    /* workers may not make access() */
+    return n >= 0 && (size_t)n < sizeof(path) && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static bool groups_find_kills_of(const char *root, const struct version *version, char *group, char *path, size_t size)
 {
     uint64_t kills;
@@ -114,12 +129,14 @@ static bool groups_find_kills_of(const char *root, const struct version *version
 
     if (!group[1])
         *group = '\0';
+    if (!groups_exists(root, version, group))
+        return false;
     for (;;) {
         int n = snprintf(path, size, "%s%s%s/%s", root, version->folder, group, version->events);
 
         if (n >= 0 && (size_t)n < size && groups_read_kills(path, &kills))
             return true;
-        end = strrchr(group, '/');
+        end = version->charged_above ? strrchr(group, '/') : NULL;
         if (!end)
             return false;
         *end = '\0';

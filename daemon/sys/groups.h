@@ -15,7 +15,7 @@
 uint64_t groups_memory(const char *root);
 
 /* Where the kernel counts the processes that it has killed for want of memory in the group that pays for this one's.
- * False if there is none, or its path is too long. */
+ * False if there is none, its path is too long, or the process's group is not below what is mounted here. */
 bool groups_find_kills(const char *root, pid_t pid, char *path, size_t size);
-/* How many these are so far, in the groups below, too. False if the group has gone. */
+/* How many these are so far; by version 2 in the groups below, too. False if the group has gone. */
 bool groups_read_kills(const char *path, uint64_t *ret);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -178,19 +179,62 @@ void cgroup_begin_memory_of_any(void)
     cgroup_make("");
 }
 
+bool cgroup_is_named(const char *name, pid_t pid)
+{
+    char path[256], file[64], line[PATH_MAX];
+    bool found = false;
+    FILE *f;
+
+    cgroup_path(name, path);
+    (void)snprintf(file, sizeof(file), "/proc/%d/cgroup", (int)pid);
+    f = fopen(file, "re");
+    while (!found && f && fgets(line, sizeof(line), f)) {
+        const char *group = strstr(line, ":/");
+
+        line[strcspn(line, "\n")] = '\0';
+        found = group && !strcmp(group + 1, path);
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static bool is_there_swap(void)
+{
+    char line[PATH_MAX];
+    FILE *f = fopen("/proc/swaps", "re");
+    int lines = 0;
+
+    while (f && lines < 2 && fgets(line, sizeof(line), f))
+        lines++;
+    if (f)
+        fclose(f);
+    return lines > 1; /* after the heading */
+}
+
+/* `file` is missing where swap is not counted, which is no matter where there is none. */
+static bool limit_swap(const char *name, const char *file, const char *value)
+{
+    int err;
+
+    if (cgroup_write(name, file, value))
+        return true;
+    err = errno;
+    if (!is_there_swap())
+        return true;
+    errno = err;
+    return false;
+}
+
 bool cgroup_limit_memory(const char *name, uint64_t bytes)
 {
     char text[32];
 
     (void)snprintf(text, sizeof(text), "%" PRIu64, bytes);
-    if (groups.are_v1) {
-        if (!cgroup_write(name, "memory.limit_in_bytes", text))
-            return false;
-        (void)cgroup_write(name, "memory.memsw.limit_in_bytes", text); /* where swap is counted */
-        return true;
-    }
-    (void)cgroup_write(name, "memory.swap.max", "0");
-    return cgroup_write(name, "memory.max", text);
+    if (groups.are_v1)
+        return cgroup_write(name, "memory.limit_in_bytes", text) &&
+               limit_swap(name, "memory.memsw.limit_in_bytes", text);
+    return limit_swap(name, "memory.swap.max", "0") && cgroup_write(name, "memory.max", text);
 }
 
 /* Also of a test that failed, whose child is still in one. */

@@ -33,6 +33,9 @@ const char *cgroup_folder(const char *name, char path[static 256]);
 /* NULL: to the root's. Process 0 is the calling one. False and errno if the kernel refuses; no assert, for children. */
 bool cgroup_put(const char *name, pid_t pid);
 
+/* Does /proc/PID/cgroup say that it is in that one? Not where only a part of the groups is mounted. */
+bool cgroup_is_named(const char *name, pid_t pid);
+
 /* What it may have, swap included. False and errno if the kernel refuses. */
 bool cgroup_limit_memory(const char *name, uint64_t bytes);
 

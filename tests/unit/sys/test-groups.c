@@ -72,6 +72,7 @@ static void kills_are_counted_where_memory_is_charged(void **state)
     files_put("proc/4711/cgroup", "0::/pod/app\n");
     assert_false(groups_find_kills(files_root, PID, path, sizeof(path)));
     /* the one above it */
+    files_put("sys/fs/cgroup/pod/app/cgroup.procs", "4711\n");
     files_put("sys/fs/cgroup/pod/memory.events", "low 0\noom 7\noom_kill 3\noom_group_kill 0\n");
     assert_true(groups_find_kills(files_root, PID, path, sizeof(path)));
     (void)snprintf(expected, sizeof(expected), "%s/sys/fs/cgroup/pod/memory.events", files_root);
@@ -102,6 +103,32 @@ static void the_first_version_counts_kills_in_another_file(void **state)
     assert_int_equal(kills, 2);
 }
 
+/* A part of the groups is mounted, or another container's: what is at its root is not above this one. */
+static void a_group_that_is_not_mounted_here_has_none_above_it(void **state)
+{
+    char path[PATH_MAX];
+
+    files_put("proc/4711/cgroup", "4:memory:/x/y\n0::/pod/app\n");
+    files_put("sys/fs/cgroup/memory.events", "low 0\noom_kill 3\n");
+    files_put("sys/fs/cgroup/pod/memory.events", "low 0\noom_kill 3\n");
+    files_put("sys/fs/cgroup/memory/memory.oom_control", "under_oom 0\noom_kill 2\n");
+    assert_false(groups_find_kills(files_root, PID, path, sizeof(path)));
+    files_put("sys/fs/cgroup/pod/app/cgroup.procs", "4711\n");
+    assert_true(groups_find_kills(files_root, PID, path, sizeof(path)));
+}
+
+static void in_the_first_version_none_is_charged_to_the_one_above(void **state)
+{
+    char path[PATH_MAX];
+
+    files_put("proc/4711/cgroup", "4:memory:/x/y\n");
+    files_put("sys/fs/cgroup/memory/x/y/cgroup.procs", "4711\n");
+    files_put("sys/fs/cgroup/memory/x/memory.oom_control", "under_oom 0\noom_kill 2\n");
+    assert_false(groups_find_kills(files_root, PID, path, sizeof(path)));
+    files_put("sys/fs/cgroup/memory/x/y/memory.oom_control", "under_oom 0\noom_kill 2\n");
+    assert_true(groups_find_kills(files_root, PID, path, sizeof(path)));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, files_set_up, files_clean_up)
 
 int main(void)
@@ -114,6 +141,8 @@ int main(void)
         TEST(those_of_the_first_version_have_other_files),
         TEST(kills_are_counted_where_memory_is_charged),
         TEST(the_first_version_counts_kills_in_another_file),
+        TEST(a_group_that_is_not_mounted_here_has_none_above_it),
+        TEST(in_the_first_version_none_is_charged_to_the_one_above),
     };
 
     return test_run(tests, NULL, NULL);

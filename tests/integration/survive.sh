@@ -184,6 +184,7 @@ write_mistake() { mkdir -p "${1%/*}" && printf '[limits]\n\nuid_bites = 5\n' >"$
 
 # With file and line, as an error.
 told() {
+    journalctl --sync
     journalctl _COMM=memoryd --no-pager -o cat -p err | grep -q "$1:3: \[limits\] uid_bites: no such key" || fail "$2: the journal does not tell the mistake"
 }
 

@@ -78,7 +78,8 @@ fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 value() { systemctl show -P "$2" "$1"; }
 as_stranger() { setpriv --reuid=60001 --regid=60001 --clear-groups "$@"; }
 ctl() { systemctl "$@"; }
-journal() { journalctl -u memoryd.service --no-pager -o cat; }
+# journalctl --sync: on a busy machine journald may not have read yet what was written before
+journal() { journalctl --sync; journalctl -u memoryd.service --no-pager -o cat; }
 programs=/io work=/tmp memoryd=$(systemctl cat memoryd.service | sed -n 's/^ExecStart=//p')
 . /io/survive.sh
 config=$(memoryd --help | sed -n 's|.*memoryd/memoryd.conf in \(/[^ ]*\).*|\1|p')/memoryd/memoryd.conf
@@ -149,6 +150,7 @@ put_on() {
     mkdir -p "$drop_in"
     printf '[Socket]\n%b\n' "$1" >"$drop_in/override.conf"
     systemctl daemon-reload
+    journalctl --sync
     mark=$(journalctl -n 0 --show-cursor --no-pager -q | sed -n 's/^-- cursor: //p')
     systemctl stop memoryd-metrics.socket && systemctl restart memoryd || fail "$1: restart"
     memctl cat metrics/kept >/dev/null || fail "$1: a buffer is lost"
@@ -156,6 +158,7 @@ put_on() {
 # mistaken LINES SENTENCE: the journal says it, and the service serves
 mistaken() {
     put_on "$1"
+    journalctl --sync
     journalctl --after-cursor "$mark" --no-pager -o cat | grep -q "$2" || {
         fail "$1: the journal does not say '$2'"
         journalctl --after-cursor "$mark" --no-pager -o cat

@@ -51,7 +51,7 @@ failures=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 ctl() { systemctl --user "$@"; }
 # what a process of the service says is not found by the unit here
-journal() { journalctl _COMM=memoryd --no-pager -o cat; }
+journal() { journalctl --sync; journalctl _COMM=memoryd --no-pager -o cat; }
 value() { ctl show -P "$2" "$1"; }
 memctl() { "$builddir/client/memctl/memctl" "$@"; }
 export MEMORYD_SOCKET=$XDG_RUNTIME_DIR/memoryd/memoryd.sock

@@ -83,6 +83,15 @@ static void events_tell(struct events *events)
         (void)eventfd_write(events->signal, 1);
 }
 
+/* Tells that events may have been missed. */
+static void events_miss(struct events *events)
+{
+    if (!events_are_wanted(events))
+        return;
+    events->lost = true;
+    events_tell(events);
+}
+
 static void choice_remove(struct events *events, uint64_t buffer, const char *name)
 {
     list_for_each_entry_safe(choice, &events->choices, struct event_choice, link) {
@@ -271,8 +280,11 @@ void event_new_session(struct memclient_context *ctx, struct channel *channel)
 {
     pthread_mutex_lock(&ctx->lock);
     list_for_each_entry_safe(choice, &ctx->events.choices, struct event_choice, link) {
-        if (choice->buffer)
-            choice_free(&ctx->events, choice);
+        if (!choice->buffer)
+            continue;
+        /* while it counts: nobody would be told otherwise who has chosen buffers only */
+        events_miss(&ctx->events);
+        choice_free(&ctx->events, choice);
     }
     pthread_mutex_unlock(&ctx->lock);
     event_subscribe_again(ctx, channel);
@@ -313,15 +325,6 @@ int event_descriptor(struct memclient_context *ctx, int *fd)
         *fd = events->epoll;
     pthread_mutex_unlock(&ctx->lock);
     return r;
-}
-
-/* Tells that events may have been missed. */
-static void events_miss(struct events *events)
-{
-    if (!events_are_wanted(events))
-        return;
-    events->lost = true;
-    events_tell(events);
 }
 
 void event_connected(struct memclient_context *ctx, struct channel *channel, bool is_another)

@@ -21,6 +21,10 @@
 
 /* How often a broker that has no events is asked; how many died sessions of a buffer are remembered. */
 enum { FOLLOW_MS = 500, FOLLOW_DIED_MAX = 64 };
+/* What sessions do; the others have neither user nor process. */
+enum {
+    FOLLOW_OF_SESSIONS = MEMCLIENT_EVENT_HELD | MEMCLIENT_EVENT_LEFT | MEMCLIENT_EVENT_DIED | MEMCLIENT_EVENT_DEATH
+};
 
 struct follow {
     const struct invocation *invocation;
@@ -29,6 +33,7 @@ struct follow {
     bool history; /* is it shown? */
     unsigned events;
     uint64_t buffer; /* whose events are shown; 0: all, or there is none of that name */
+    uint32_t broker; /* which has that: an id means another buffer to one that has lost all; 0: not known yet */
     uint64_t died[FOLLOW_DIED_MAX];
     unsigned n_died;
     bool ended; /* nothing more can come */
@@ -86,9 +91,7 @@ static json_t *followed_known_json(uint64_t number)
 static json_t *followed_uid_json(const void *item)
 {
     const struct followed *followed = item;
-    const unsigned of_sessions =
-        MEMCLIENT_EVENT_HELD | MEMCLIENT_EVENT_LEFT | MEMCLIENT_EVENT_DIED | MEMCLIENT_EVENT_DEATH;
-    bool known = followed->event.kind & of_sessions && followed->event.uid != UINT32_MAX;
+    bool known = followed->event.kind & FOLLOW_OF_SESSIONS && followed->event.uid != UINT32_MAX;
 
     return known ? json_integer(followed->event.uid) : json_null();
 }
@@ -255,7 +258,11 @@ static bool is_wanted(const struct follow *follow, const struct memclient_event 
 
     if (event->kind == MEMCLIENT_EVENT_LOST)
         return follow->events && !follow->lost;
-    if (!(follow->events & event->kind) || (by & MEMCLIENT_TOKEN_ONLY_UID && event->uid != line.share.uid))
+    if (!(follow->events & event->kind))
+        return false;
+    if (by & (MEMCLIENT_TOKEN_ONLY_UID | MEMCLIENT_TOKEN_ONLY_PID) && !(event->kind & FOLLOW_OF_SESSIONS))
+        return false;
+    if (by & MEMCLIENT_TOKEN_ONLY_UID && event->uid != line.share.uid)
         return false;
     return !(by & MEMCLIENT_TOKEN_ONLY_PID) || event->pid == line.share.pid;
 }
@@ -278,12 +285,19 @@ static int follow_show(struct follow *follow, const struct memclient_event *even
 
 /* ---- one buffer -------------------------------------------------------------------------------------------------- */
 
-/* That it ends is always wanted, and of a death whether it is of one who held it. */
+/*
+ * In place of the one before, which may have ended. Also if it is the same: another broker has dropped what was asked
+ * of the last one. That it ends is always wanted, and of a death whether it is of one who held it.
+ */
 static int follow_buffer(struct follow *follow, uint64_t id)
 {
     unsigned mask = follow->events | MEMCLIENT_EVENT_DESTROYED;
     int r;
 
+    if (follow->buffer && follow->buffer != id) {
+        (void)memclient_event_subscribe_buffer(follow->ctx, follow->buffer, 0);
+        follow->buffer = 0;
+    }
     if (mask & MEMCLIENT_EVENT_DEATH)
         mask |= MEMCLIENT_EVENT_DIED;
     r = memclient_event_subscribe_buffer(follow->ctx, id, mask);
@@ -303,21 +317,33 @@ static bool follow_has_died(const struct follow *follow, uint64_t session)
 /* The name has been bound: its buffer is the one from now on, if one may see that. */
 static void follow_bound(struct follow *follow, uint64_t id)
 {
-    if (id != follow->buffer && follow_buffer(follow, id))
+    if (follow_buffer(follow, id))
         say("events: of buffer %" PRIu64 " only names are shown: %s", id, memclient_error());
 }
 
-/* What it is, after something may have been missed. The broker has others if it has lost all. */
-static int follow_find(struct follow *follow)
+/* What an id means. -ESTALE: it meant something to a broker whose memory has been lost. */
+static int follow_check_broker(struct follow *follow)
 {
-    uint64_t id = 0;
-    int r = line_find_buffer(follow->ctx, &id);
+    struct memclient_broker_info info = MEMCLIENT_BROKER_INFO_INIT;
+    int r = memclient_broker_query(follow->ctx, &info);
 
     if (r)
         return r;
-    if (id != follow->buffer || line.reference.kind != REFERENCE_NAME)
-        return id ? follow_buffer(follow, id) : 0;
+    if (follow->broker && follow->broker != info.broker_id)
+        return -ESTALE;
+    follow->broker = info.broker_id;
     return 0;
+}
+
+/* What it is, at first and after something may have been missed. */
+static int follow_find(struct follow *follow)
+{
+    uint64_t id = 0;
+    int r = line.reference.kind == REFERENCE_ID ? follow_check_broker(follow) : 0;
+
+    if (!r)
+        r = line_find_buffer(follow->ctx, &id);
+    return r || !id ? r : follow_buffer(follow, id);
 }
 
 static bool follow_is_gone(int r)
@@ -337,6 +363,8 @@ static int follow_one(struct follow *follow, const struct memclient_event *event
     if (event->kind == MEMCLIENT_EVENT_DIED)
         follow->died[follow->n_died++ % FOLLOW_DIED_MAX] = event->session;
     r = follow_show(follow, event);
+    if (!r && event->kind == MEMCLIENT_EVENT_LOST)
+        r = output_flush(); /* what follows may wait for a broker */
     if (event->kind == MEMCLIENT_EVENT_NAME && event->bound && is_name)
         follow_bound(follow, event->buffer);
     if (event->kind == MEMCLIENT_EVENT_LOST && follow_is_gone(follow_find(follow)) && !is_name) {

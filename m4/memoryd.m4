@@ -213,14 +213,14 @@ AC_DEFUN([MEMORYD_OPTION_WERROR], [
         [], [enable_werror=no])
 ])
 
-# MEMORYD_INSTALL_DIR(NAME, WHAT, BELOW-PREFIX, PKG-CONFIG-MODULE, PKG-CONFIG-VARIABLE)
+# MEMORYD_INSTALL_DIR(NAME, WHAT, BELOW-PREFIX, PKG-CONFIG-MODULE, PKG-CONFIG-VARIABLE, [no])
 #
 # --with-NAME=DIR|no. Below the prefix by default, so that an unprivileged or a trial installation never
 # writes into the system; with --prefix=/usr it is where the distribution wants it.
 AC_DEFUN([MEMORYD_INSTALL_DIR], [
     AC_ARG_WITH([$1],
-        [AS_HELP_STRING([--with-$1=DIR], [where $2 go; no: do not install them])],
-        [], [with_$1=auto])
+        [AS_HELP_STRING([--with-$1=DIR], [where $2 go; no: do not install them]m4_ifval([$6], [[ (default)]]))],
+        [], [with_$1=m4_default([$6], [auto])])
     AS_CASE([$with_$1],
         [no], [],
         [auto|yes], [

@@ -21,6 +21,7 @@
 
 #define SHMEM_ENABLED "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 #define EXAMPLE       DOCDIR "/memoryd.sysctl.conf"
+#define EXAMPLE_BOOT  DOCDIR "/memoryd.tmpfiles.conf"
 /* Descriptors: one for each buffer. Programs need as many as they have exported. */
 #define DESCRIPTORS_MIN         65536
 #define PROGRAM_DESCRIPTORS_MIN 4096
@@ -201,9 +202,7 @@ static void machine_check_thp(struct machine *machine, const struct measured *ba
     ok = strcmp(word, "never") != 0 && strcmp(word, "deny") != 0;
     ratio = machine_compare(base, ok ? MEASURE_THP : MEASURE_PRIVATE, cost, sizeof(cost));
     findings_report_mend(machine->findings, "huge pages", ok,
-                         (struct remedy){ratio, ok ? NULL
-                                                   : "echo advise >" SHMEM_ENABLED "   # for good: "
-                                                     "systemd-tmpfiles --create memoryd.conf"},
+                         (struct remedy){ratio, ok ? NULL : "echo advise >" SHMEM_ENABLED "   # for good: " EXAMPLE_BOOT},
                          "transparent ones of shared memory: %s%s%s", word,
                          ok && machine->ctx && !machine->has_thp ? ", but no pool has them (memctl upgrade)" : "",
                          cost);

@@ -180,7 +180,6 @@ static bool event_look(struct memclient_context *ctx, struct channel *channel, s
     pthread_mutex_lock(&ctx->lock);
     if (ctx->channel == channel && channel_is_broken(channel)) {
         event_disconnected(ctx, channel);
-        events_wake_later(events);
     } else if (ctx->channel == channel && !up) {
         events_wake_later(events);
     }
@@ -350,6 +349,8 @@ void event_disconnected(struct memclient_context *ctx, struct channel *channel)
         (void)epoll_ctl(events->epoll, EPOLL_CTL_DEL, channel->socket, NULL);
     events->pause_ms = PAUSE_FIRST_MS;
     events_miss(events);
+    /* whoever has noticed it may make no other call */
+    events_wake_later(events);
 }
 
 void event_link_lost(void *data, struct channel *channel)

@@ -22,10 +22,9 @@ static int kill_broker(void **state)
     return 0;
 }
 
-/* At the same place, with nothing. What it was called before is a link to the next. */
-static void lose_everything(const char *path)
+/* After a crash: at the same place, with nothing. What it was called before is a link to the next. */
+static void begin_anew(const char *path)
 {
-    broker_crash(&broker);
     unlink(broker.socket);
     unlink(broker.config);
     unlink(broker.log);
@@ -34,14 +33,25 @@ static void lose_everything(const char *path)
     assert_ok(symlink(broker.socket, path));
 }
 
-static struct memclient_context *open_at(const char *path)
+static void lose_everything(const char *path)
+{
+    broker_crash(&broker);
+    begin_anew(path);
+}
+
+static struct memclient_context *open_patient(const char *path, unsigned deadline_ms)
 {
     struct memclient_context_options options = MEMCLIENT_CONTEXT_OPTIONS_INIT;
     struct memclient_context *ctx = NULL;
 
     options.socket = path;
-    options.deadline_ms = PATIENCE_MS;
+    options.deadline_ms = deadline_ms;
     return memclient_context_open(&options, &ctx) ? NULL : ctx;
+}
+
+static struct memclient_context *open_at(const char *path)
+{
+    return open_patient(path, PATIENCE_MS);
 }
 
 static void path_for(char path[static 300])
@@ -317,6 +327,40 @@ static void events_go_on_by_their_descriptor_alone(void **state)
     finish(path);
 }
 
+/* A call notices first that all is lost, and fails. Then the program takes one event each time that there is one. */
+static void events_go_on_after_a_call_that_failed(void **state)
+{
+    const uint32_t wanted = MEMCLIENT_EVENT_LOST | MEMCLIENT_EVENT_HELD;
+    struct memclient_event event = MEMCLIENT_EVENT_INIT;
+    struct pollfd wait = {.events = POLLIN};
+    struct memclient_context *ctx, *other;
+    struct memclient_buffer *buf;
+    int64_t end = wait_now_ms() + PATIENCE_MS;
+    char path[300];
+    uint32_t seen = 0;
+
+    begin(path);
+    ctx = open_patient(path, 1000);
+    assert_non_null(ctx);
+    assert_done(memclient_event_subscribe(ctx, MEMCLIENT_EVENT_HELD));
+    assert_done(memclient_event_fd(ctx, &wait.fd));
+    broker_crash(&broker);
+    assert_true(memclient_broker_ping(ctx) < 0);
+    begin_anew(path);
+    other = open_at(path);
+    assert_non_null(other);
+    while (seen != wanted) {
+        assert_true(wait_now_ms() < end);
+        assert_done(memclient_alloc(other, 4096, NULL, &buf));
+        memclient_buffer_unref(buf);
+        if (poll(&wait, 1, 20) == 1 && !memclient_event_next(ctx, &event))
+            seen |= event.kind;
+    }
+    memclient_context_close(other);
+    memclient_context_close(ctx);
+    finish(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +368,7 @@ int main(void)
         lost_test(what_was_lost_can_be_made_again_where_it_was_I9),
         lost_test(again_and_again_I9),
         lost_test(events_go_on_by_their_descriptor_alone),
+        lost_test(events_go_on_after_a_call_that_failed),
     };
 
     return test_run(tests, NULL, NULL);

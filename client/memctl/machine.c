@@ -201,11 +201,11 @@ static void machine_check_thp(struct machine *machine, const struct measured *ba
     }
     ok = strcmp(word, "never") != 0 && strcmp(word, "deny") != 0;
     ratio = machine_compare(base, ok ? MEASURE_THP : MEASURE_PRIVATE, cost, sizeof(cost));
-    findings_report_mend(machine->findings, "huge pages", ok,
-                         (struct remedy){ratio, ok ? NULL : "echo advise >" SHMEM_ENABLED "   # for good: " EXAMPLE_BOOT},
-                         "transparent ones of shared memory: %s%s%s", word,
-                         ok && machine->ctx && !machine->has_thp ? ", but no pool has them (memctl upgrade)" : "",
-                         cost);
+    findings_report_mend(
+        machine->findings, "huge pages", ok,
+        (struct remedy){ratio, ok ? NULL : "echo advise >" SHMEM_ENABLED "   # for good: " EXAMPLE_BOOT},
+        "transparent ones of shared memory: %s%s%s", word,
+        ok && machine->ctx && !machine->has_thp ? ", but no pool has them (memctl upgrade)" : "", cost);
 }
 
 static void machine_check_hugetlb(struct machine *machine, const struct measured *base)

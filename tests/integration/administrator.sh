@@ -100,6 +100,11 @@ gets_in
 crowd 200
 grep -q "^[1-9][0-9]* 0 the broker has hardly any descriptors left; .*LimitNOFILE" "$dir/crowd" ||
     fail "not all descriptors: $(cat "$dir/crowd")"
+# for a moment workers have some of them, who look at the control groups of those that have come: until nobody gets in
+for _ in $(seq 20); do
+    crowd 200
+    ! grep -q "^0 0 the broker has hardly any descriptors left" "$dir/crowd" || break
+done
 gets_in
 hears 'the broker has hardly any descriptors left; .*LimitNOFILE'
 end

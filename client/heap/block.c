@@ -157,7 +157,7 @@ static int block_give_to(struct memclient_heap *heap, struct slab *slab, uint64_
         __atomic_store_n(&slab->taken[index], 1, __ATOMIC_RELAXED);
         return fail_with(ESRCH, "member %u has left the heap, or died", number);
     }
-    *block = block_make(slab, index, word_generation(passed));
+    *block = block_make(heap, slab, index, word_generation(passed));
     return 0;
 }
 
@@ -197,7 +197,7 @@ int block_prepare(struct memclient_heap *heap, uint64_t address, struct memclien
             word_owner(word) != heap_member(heap))
             r = block_refuse(heap, word);
         else
-            *block = block_make(slab, index, word_generation(word_pass(word, 0, 0)));
+            *block = block_make(heap, slab, index, word_generation(word_pass(word, 0, 0)));
     }
     cache_unlock(cache);
     return r;
@@ -226,12 +226,14 @@ static int block_take_word(struct memclient_heap *heap, struct slab *slab, uint6
 
 int block_take(struct memclient_heap *heap, const struct memclient_block *block, void **address)
 {
+    uint64_t index = block_index(block), generation = block_generation(heap, block->generation);
     unsigned number = block_slab(block);
-    uint64_t index = block_index(block);
     struct heap_cache *cache;
     struct slab *slab;
     int r;
 
+    if (generation > WORD_GENERATIONS)
+        return fail_with(EINVAL, "the block is of another heap, or was not copied whole");
     if (number >= HEAP_SLABS)
         return fail_with(EINVAL, "the block is of slab %u, and a heap has %d at most: was it copied whole?", number,
                          HEAP_SLABS);
@@ -242,7 +244,7 @@ int block_take(struct memclient_heap *heap, const struct memclient_block *block,
     else if (index >= slab->n_blocks)
         r = fail_with(EINVAL, "slab %u has no block %llu", number, ULL(index));
     else
-        r = block_take_word(heap, slab, index, block->generation);
+        r = block_take_word(heap, slab, index, generation);
     if (!r)
         *address = slab_block(slab, index);
     cache_unlock(cache);

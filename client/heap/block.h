@@ -2,6 +2,8 @@
 /* Blocks: allocating, freeing, giving, taking. Each is one swap of the block's word; layout.h has the states. */
 #pragma once
 
+#include <string.h>
+
 #include "heap/heap.h"
 
 static inline unsigned block_slab(const struct memclient_block *block)
@@ -20,11 +22,22 @@ static inline uint64_t block_index(const struct memclient_block *block)
     return block->position & UINT32_MAX;
 }
 
-static inline struct memclient_block block_make(const struct slab *slab, uint64_t index, uint64_t generation)
+/* Slabs, blocks and generations have the same numbers in all heaps, so what names a block has a part of its heap's id
+ * as well: another heap finds a generation there that no block has. */
+static inline uint64_t block_generation(const struct memclient_heap *heap, uint64_t generation)
+{
+    uint64_t id;
+
+    memcpy(&id, heap->geometry.id, sizeof(id));
+    return generation ^ id;
+}
+
+static inline struct memclient_block block_make(const struct memclient_heap *heap, const struct slab *slab,
+                                                uint64_t index, uint64_t generation)
 {
     return (struct memclient_block){
         .position = (uint64_t)slab->number << 48 | (uint64_t)(slab->incarnation & 0xffff) << 32 | index,
-        .generation = generation,
+        .generation = block_generation(heap, generation),
     };
 }
 

@@ -23,10 +23,11 @@
  *
  * Death. When a member ends, however it ends, the blocks that it had are free again, as soon as another one opens the
  * heap, finds no free block, or calls memclient_heap_sweep(). What it had given away and nobody has taken yet is free
- * as well, or stays for whom it is: MEMCLIENT_HEAP_KEEP_GIVEN. That a member is dead, the kernel says, by a lock that
- * it had; no time is involved, and one that is stopped loses nothing. What was given to a member that died before it
- * took it is free, too. The heap goes on while no broker does; only new slabs, and members that open it, wait for the
- * next one.
+ * as well, or stays for whom it is: MEMCLIENT_HEAP_KEEP_GIVEN. What was given to a reader is that reader's from then
+ * on, whether it has heard of it or not, and whatever the flag: it is free when the reader frees it, leaves, or dies.
+ * That a member is dead, the kernel says, by a lock that it had; no time is involved, and one that is stopped loses
+ * nothing. What was given to a member that died before it took it is free, too. The heap goes on while no broker does;
+ * only new slabs, and members that open it, wait for the next one.
  *
  * Trust. The members of a heap trust each other: any of them can spoil the contents and the books of all. But nothing
  * that one of them writes makes another one crash, loop, or touch memory outside of the heap, and the broker never
@@ -52,7 +53,7 @@ extern "C" {
 /* A heap, as this process has it open. */
 struct memclient_heap;
 
-/* A block that was given away: which one, and its generation. For members that have its slab. */
+/* A block that was given away: which one of which heap, and its generation. For members that have its slab. */
 struct memclient_block {
     uint64_t position;
     uint64_t generation;
@@ -187,7 +188,8 @@ MEMCLIENT_API int memclient_block_give(struct memclient_heap *heap, void *addres
 /*
  * Tells what memclient_block_give() of this block will return, whomever it is given to: for who writes that down first.
  * One that dies in between has had the block, so it is free, and what was written leads to ESTALE; one that dies after
- * it has left no block that nobody knows of. Makes no call. Errors as of memclient_heap_free().
+ * it has left no block that nobody knows of. (One that is given to a reader who never hears of it is the reader's until
+ * that ends.) Makes no call. Errors as of memclient_heap_free().
  */
 MEMCLIENT_API int memclient_block_prepare(struct memclient_heap *heap, void *address, struct memclient_block *block);
 
@@ -199,7 +201,7 @@ MEMCLIENT_API int memclient_block_share(struct memclient_heap *heap, void *addre
  * Takes a block that was given, so that it is owned here. Its address is the giver's, so that pointers into it hold,
  * unless something else is in the way in one of the two processes: the slab is then mapped elsewhere there, which
  * memclient_address_query() and memclient_buffer_home() tell. Makes no call if its slab is mapped here.
- *     -EINVAL     it names no block of this heap
+ *     -EINVAL     it names no block of this heap: one of another, or it was not copied whole
  *     -ESTALE     it was taken, freed or taken back since, or its slab is gone
  *     -EALREADY   this member has taken it already
  *     -EPERM      it is for another member

@@ -44,6 +44,39 @@ static void what_is_wrong_is_told_by_the_word(void **state)
     heap_end(&test);
 }
 
+/* Two heaps in which the same has happened, so that all numbers are the same. */
+static void what_another_heap_has_given_is_refused(void **state)
+{
+    struct heap_test test = heap_begin(NULL, 0);
+    struct memclient_heap *other = heap_of(test.ctx, NULL, 0);
+    struct memclient_block_token tokens[2];
+    struct memclient_block blocks[2];
+    void *p, *q;
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct memclient_heap *heap = i ? other : test.heap;
+
+        assert_done(memclient_heap_alloc(heap, BLOCK, &p));
+        assert_done(memclient_block_give(heap, p, 0, &blocks[i]));
+        assert_done(memclient_heap_alloc(heap, BLOCK, &q));
+        assert_done(memclient_block_share(heap, q, 0, &tokens[i]));
+    }
+    assert_int_equal(blocks[0].position, blocks[1].position);
+    assert_refused(memclient_block_take(other, &blocks[0], &p), EINVAL);
+    assert_sentence("another heap");
+    assert_refused(memclient_block_open(other, &tokens[0], &p), EINVAL);
+    assert_sentence("another heap");
+    assert_refused(memclient_block_take(test.heap, &blocks[1], &p), EINVAL);
+    for (unsigned i = 0; i < 2; i++) {
+        struct memclient_heap *heap = i ? other : test.heap;
+
+        assert_done(memclient_block_take(heap, &blocks[i], &p));
+        assert_done(memclient_block_open(heap, &tokens[i], &q));
+    }
+    memclient_heap_close(other);
+    heap_end(&test);
+}
+
 static void options_are_checked(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
@@ -137,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(what_is_wrong_is_told_by_the_word),
+        at_broker(what_another_heap_has_given_is_refused),
         at_broker(options_are_checked),
         at_broker(as_many_members_as_there_may_be),
     };

@@ -24,6 +24,9 @@ static void read_what_comes(int channel, void *context)
     tell(channel);
     for (unsigned i = 0; take_bytes(channel, &token, sizeof(token)); i++) {
         block = token.block;
+        block.generation ^= UINT64_C(1) << 63;
+        CHECK_REFUSED(memclient_block_take(heap, &block, &p), EINVAL);
+        block = token.block;
         block.generation++;
         if (i)
             CHECK_REFUSED(memclient_block_take(heap, &block, &p), ESTALE);

@@ -275,10 +275,10 @@ class Deaths(PoolTest):
         other = memclient.Pool("parked", 4096, keep_given=True)
         done = self.child(
             "pool = memclient.Pool('parked')\n"
-            "sys.stdout.buffer.write(pickle.dumps(pool.array(range(100)), 0))\nsys.stdout.flush()\n"
+            "print(pickle.dumps(pool.array(range(100))).hex(), flush=True)\n"
             "os.kill(os.getpid(), 9)"
         )
-        self.assertEqual(pickle.loads(done.stdout.encode()).tolist(), list(range(100)))
+        self.assertEqual(pickle.loads(bytes.fromhex(done.stdout)).tolist(), list(range(100)))
         other.destroy()
 
     def test_one_that_comes_back_attaches(self):

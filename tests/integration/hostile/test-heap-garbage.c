@@ -157,6 +157,9 @@ static void lie(int channel, void *context)
 
 /* ---- who works --------------------------------------------------------------------------------------------------- */
 
+/* Of the block that was shared last. */
+static uint64_t shared_generation;
+
 static void *work_on(struct memclient_heap *heap, void *held)
 {
     struct memclient_heap_info info = MEMCLIENT_HEAP_INFO_INIT;
@@ -174,7 +177,7 @@ static void *work_on(struct memclient_heap *heap, void *held)
     case 2:
         block = (struct memclient_block){.position = nonsense(), .generation = nonsense()};
         if (pick(2))
-            block = (struct memclient_block){.position = (uint64_t)pick(4) << 48 | pick(100), .generation = pick(4)};
+            block = (struct memclient_block){(uint64_t)pick(4) << 48 | pick(100), shared_generation ^ pick(4)};
         if (memclient_block_take(heap, &block, &p) < 0)
             return held;
         memset(p, 1, 64);
@@ -182,6 +185,7 @@ static void *work_on(struct memclient_heap *heap, void *held)
     case 3:
         if (!held || memclient_block_share(heap, held, pick(2) ? 0 : pick(9), &token) < 0)
             return held;
+        shared_generation = token.block.generation;
         return memclient_block_open(heap, &token, &p) < 0 ? NULL : p;
     case 4:
         if (!pick(8))

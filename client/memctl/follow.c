@@ -127,7 +127,7 @@ static void followed_describe(const struct memclient_event *event, char *text, s
         (void)snprintf(text, size, "its process died, and held the buffer");
         return;
     case MEMCLIENT_EVENT_DEATH:
-        history_describe_death(event->end, (int)event->exit_status, text, size);
+        history_describe_death(event->end, event->exit_status, text, size);
         return;
     case MEMCLIENT_EVENT_PUBLISHED:
         (void)snprintf(text, size, "the buffer can be written no more");

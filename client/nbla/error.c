@@ -38,7 +38,7 @@ unsigned error_count(void)
     return last.error_count;
 }
 
-int fail(enum nbla_error error, const char *format, ...)
+int fail(enum nbla_status error, const char *format, ...)
 {
     va_list arguments;
 
@@ -57,7 +57,7 @@ int wrap_error(int r, unsigned before, const char *what)
     return fail(r, "this kind of memory failed to %s", what);
 }
 
-static enum nbla_error error_of_native(int error)
+static enum nbla_status error_of_native(int error)
 {
     switch (error) {
     case ENOMEM:
@@ -94,7 +94,7 @@ int fail_native(int r)
 
 int fail_alloc(int r)
 {
-    enum nbla_error error = NBLA_ERROR_MEMORY;
+    enum nbla_status error = NBLA_ERROR_MEMORY;
 
     if (r == -ENODEV || r == -ENXIO)
         error = NBLA_ERROR_VALUE;

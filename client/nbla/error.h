@@ -5,7 +5,7 @@
 #include <memclient/nbla.h>
 
 /* Notes both, and returns the code. */
-__attribute__((__format__(__printf__, 2, 3))) int fail(enum nbla_error error, const char *format, ...);
+__attribute__((__format__(__printf__, 2, 3))) int fail(enum nbla_status error, const char *format, ...);
 
 /* The number of failures that this thread has noted. */
 unsigned error_count(void);

@@ -8,12 +8,12 @@
 #include "fields.h"
 
 static const struct field event_fields[] = {
-    FIELD(UINT, memclient_event, kind),        FIELD(UINT, memclient_event, level),
-    FIELD(UINT64, memclient_event, buffer),    FIELD(BOOL, memclient_event, bound),
-    FIELD(CHARS, memclient_event, pool),       FIELD(CHARS, memclient_event, name),
-    FIELD(UINT64, memclient_event, session),   FIELD(UINT, memclient_event, uid),
-    FIELD(INT, memclient_event, pid),          FIELD(UINT, memclient_event, end),
-    FIELD(UINT, memclient_event, exit_status), {NULL, FIELD_BOOL, 0, 0},
+    FIELD(UINT, memclient_event, kind),       FIELD(UINT, memclient_event, level),
+    FIELD(UINT64, memclient_event, buffer),   FIELD(BOOL, memclient_event, bound),
+    FIELD(CHARS, memclient_event, pool),      FIELD(CHARS, memclient_event, name),
+    FIELD(UINT64, memclient_event, session),  FIELD(UINT, memclient_event, uid),
+    FIELD(INT, memclient_event, pid),         FIELD(UINT, memclient_event, end),
+    FIELD(INT, memclient_event, exit_status), {NULL, FIELD_BOOL, 0, 0},
 };
 
 static PyObject *event_subscribe(PyObject *module, PyObject *number)

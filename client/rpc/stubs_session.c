@@ -102,7 +102,7 @@ static void event_of_death(const Memoryd__V1__DeathEvent *e, struct memclient_ev
     event->uid = e->uid;
     event->pid = (int32_t)e->pid;
     event->end = (unsigned)e->end;
-    event->exit_status = e->status;
+    event->exit_status = (int)e->status;
 }
 
 bool rpc_event(unsigned id, const struct ProtobufCMessage *message, struct memclient_event *event)

@@ -953,10 +953,10 @@ struct memclient_event {
     char pool[MEMCLIENT_POOL_NAME_SIZE]; /* PRESSURE */
     char name[MEMCLIENT_NAME_SIZE];      /* NAME; with "uid:N/" before it where it is another user's */
     uint64_t session;                    /* HELD, LEFT, DIED, DEATH: whose; 0 = only its buffer's user may know */
-    uint32_t uid;                        /* likewise its user; -1 = only that and administrators may know */
-    int32_t pid;                         /* likewise its process; 0 */
+    uid_t uid;                           /* likewise its user; -1 = only that and administrators may know */
+    pid_t pid;                           /* likewise its process; 0 */
     unsigned end;                        /* DEATH: MEMCLIENT_END_EXITED, _SIGNAL, _UNKNOWN or _OOM */
-    unsigned exit_status;                /* DEATH: exit status, or signal */
+    int exit_status;                     /* DEATH: exit status, or signal */
 };
 #define MEMCLIENT_EVENT_INIT MEMCLIENT_SIZED(struct memclient_event)
 

@@ -25,7 +25,7 @@
  * nodes page by page. Anything else is the name of a pool of the broker. The id of memory that was opened is the name
  * of its pool.
  *
- * Errors. Functions that return int give 0 or more, or one of enum nbla_error: nnabla's error codes, negated, minus
+ * Errors. Functions that return int give 0 or more, or one of enum nbla_status: nnabla's error codes, negated, minus
  * one. nbla_error() then has a sentence in the same thread, also where a function returns NULL or 0 for a failure.
  * Output parameters are untouched on failure. Besides the errors named below, functions that call the broker may fail
  * with NBLA_ERROR_OS if it cannot be reached, or refuses for a reason that has no other code. If an argument is NULL
@@ -71,7 +71,7 @@ typedef enum {
     NBLA_TYPE_VIRTUAL = 1 /* bind() maps physical memories */
 } nbla_memory_type;
 
-enum nbla_error {
+enum nbla_status {
     NBLA_ERROR_UNCLASSIFIED = -1,
     NBLA_ERROR_NOT_IMPLEMENTED = -2,
     NBLA_ERROR_VALUE = -3,
@@ -115,7 +115,7 @@ MEMCLIENT_NBLA_API nbla_memory *nbla_memory_new_virtual(struct memclient_context
 
 /*
  * The operations that a class derived from nbla::Memory overrides. The first four are required; NULL in another one is
- * nnabla's default, as named there. They return 0 or more, or one of enum nbla_error after changing nothing. What the
+ * nnabla's default, as named there. They return 0 or more, or one of enum nbla_status after changing nothing. What the
  * class itself does, with links, bytes and checks, is described with the function of that name below.
  */
 struct nbla_memory_ops {

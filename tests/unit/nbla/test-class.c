@@ -744,7 +744,7 @@ static void device_state(void **state)
 static void errors(void **state)
 {
     static const struct {
-        enum nbla_error error;
+        enum nbla_status error;
         int number;
         const char *name;
     } rows[] = {

@@ -196,6 +196,8 @@ kill -STOP "${processes[@]}"
 kill -KILL "${processes[@]}"
 wait "$broker" 2>/dev/null
 eventually has of-kept-2 '.kind == "lost"'
+# the broker's processes have its lock until the last one is dead
+flock --timeout 60 "$MEMORYD_SOCKET.lock" true || fail "somebody lives and has the lock"
 begin_test_broker
 eventually has of-kept-2 '.kind == "destroyed" and .buffer == '"$kept"
 wait "$gone_2" || fail "it ended with $?"

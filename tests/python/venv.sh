@@ -30,7 +30,8 @@ sed "s|=/|=$dir/root/|" "$builddir/client/memclient.pc" >"$libdir/pkgconfig/memc
 # The package as it is in the source, where pip may not write.
 mkdir -p "$dir/source/client/python"
 cp -r "$srcdir"/client/python/{*.[ch],memclient,MANIFEST.in,pyproject.toml,setup.py} "$dir/source/client/python"
-chmod -R u+w "$dir/source"
+# the copies of a source that may not be written are like it, and have to be removed again
+chmod -R u+w "$dir/root" "$dir/source"
 
 unset PYTHONPATH
 export HOME=$dir PKG_CONFIG_PATH=$libdir/pkgconfig PIP_NO_INDEX=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1

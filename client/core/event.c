@@ -178,11 +178,10 @@ static bool event_look(struct memclient_context *ctx, struct channel *channel, s
     channel_poll(channel);
     up = channel_resume(channel);
     pthread_mutex_lock(&ctx->lock);
-    if (ctx->channel == channel && channel_is_broken(channel)) {
+    if (ctx->channel == channel && channel_is_broken(channel))
         event_disconnected(ctx, channel);
-    } else if (ctx->channel == channel && !up) {
+    else if (ctx->channel == channel && !up)
         events_wake_later(events);
-    }
     found = events_take(events, event);
     pthread_mutex_unlock(&ctx->lock);
     return found;
@@ -349,7 +348,7 @@ void event_disconnected(struct memclient_context *ctx, struct channel *channel)
         (void)epoll_ctl(events->epoll, EPOLL_CTL_DEL, channel->socket, NULL);
     events->pause_ms = PAUSE_FIRST_MS;
     events_miss(events);
-    /* whoever has noticed it may make no other call */
+    /* the program may make no other call */
     events_wake_later(events);
 }
 

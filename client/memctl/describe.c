@@ -141,7 +141,7 @@ static json_t *detail_json(const void *item)
     return json_text(text);
 }
 
-static json_t *known_json(uint64_t number)
+json_t *history_known_json(uint64_t number)
 {
     return number ? json_integer(INT(number)) : json_null();
 }
@@ -156,19 +156,28 @@ static json_t *uid_json(uint64_t uid)
     return uid == (uid_t)-1 ? json_null() : json_integer(INT(uid));
 }
 
+json_t *history_exit_status_json(unsigned end, int status)
+{
+    return end == MEMCLIENT_END_EXITED ? json_integer(status) : json_null();
+}
+
+json_t *history_signal_json(unsigned end, int status)
+{
+    return end == MEMCLIENT_END_SIGNAL || end == MEMCLIENT_END_OOM ? json_integer(status) : json_null();
+}
+
 static json_t *exit_status_json(const void *item)
 {
     const struct memclient_history_entry *entry = item;
 
-    return entry->end == MEMCLIENT_END_EXITED ? json_integer(entry->exit_status) : json_null();
+    return history_exit_status_json(entry->end, entry->exit_status);
 }
 
 static json_t *signal_json(const void *item)
 {
     const struct memclient_history_entry *entry = item;
 
-    return entry->end == MEMCLIENT_END_SIGNAL || entry->end == MEMCLIENT_END_OOM ? json_integer(entry->exit_status)
-                                                                                 : json_null();
+    return history_signal_json(entry->end, entry->exit_status);
 }
 
 const struct column history_columns[] = {
@@ -178,9 +187,9 @@ const struct column history_columns[] = {
     {"TIMES", "count", COLUMN_NUMBER, IN(memclient_history_entry, count)},
     {"EVENT", "kind", COLUMN_TEXT, IN(memclient_history_entry, kind), .words = kind_words},
     {"UID", "uid", COLUMN_NUMBER, IN(memclient_history_entry, uid)},
-    {"PID", "pid", COLUMN_NUMBER, IN(memclient_history_entry, pid), .number = known_json},
+    {"PID", "pid", COLUMN_NUMBER, IN(memclient_history_entry, pid), .number = history_known_json},
     {"PROGRAM", "program", COLUMN_TEXT, IN(memclient_history_entry, program)},
-    {NULL, "session", COLUMN_NUMBER, IN(memclient_history_entry, session), .number = known_json},
+    {NULL, "session", COLUMN_NUMBER, IN(memclient_history_entry, session), .number = history_known_json},
     {"DETAIL", "detail", COLUMN_TEXT, .make = detail_json},
     {NULL, "method", COLUMN_TEXT, IN(memclient_history_entry, method)},
     {NULL, "status", COLUMN_TEXT, IN(memclient_history_entry, status)},
@@ -197,10 +206,10 @@ const struct column history_columns[] = {
     {NULL, "end", COLUMN_TEXT, IN(memclient_history_entry, end), .number = history_end_json},
     {NULL, "exit_status", COLUMN_NUMBER, .make = exit_status_json},
     {NULL, "signal", COLUMN_NUMBER, .make = signal_json},
-    {NULL, "began_ms", COLUMN_AGE, IN(memclient_history_entry, began_ms), .number = known_json},
+    {NULL, "began_ms", COLUMN_AGE, IN(memclient_history_entry, began_ms), .number = history_known_json},
     {NULL, "bytes", COLUMN_BYTES, IN(memclient_history_entry, bytes)},
     {NULL, "holds", COLUMN_NUMBER, IN(memclient_history_entry, holds)},
-    {NULL, "buffer", COLUMN_NUMBER, IN(memclient_history_entry, buffer), .number = known_json},
+    {NULL, "buffer", COLUMN_NUMBER, IN(memclient_history_entry, buffer), .number = history_known_json},
     COLUMNS_END,
 };
 

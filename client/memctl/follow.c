@@ -83,11 +83,6 @@ static json_t *followed_kind_json(uint64_t kind)
     return json_string(kind == MEMCLIENT_EVENT_LOST ? "lost" : "unknown");
 }
 
-static json_t *followed_known_json(uint64_t number)
-{
-    return number ? json_integer((json_int_t)number) : json_null();
-}
-
 static json_t *followed_uid_json(const void *item)
 {
     const struct followed *followed = item;
@@ -100,15 +95,14 @@ static json_t *followed_status_json(const void *item)
 {
     const struct followed *followed = item;
 
-    return followed->event.end == MEMCLIENT_END_EXITED ? json_integer(followed->event.exit_status) : json_null();
+    return history_exit_status_json(followed->event.end, followed->event.exit_status);
 }
 
 static json_t *followed_signal_json(const void *item)
 {
     const struct followed *followed = item;
-    bool is_signal = followed->event.end == MEMCLIENT_END_SIGNAL || followed->event.end == MEMCLIENT_END_OOM;
 
-    return is_signal ? json_integer(followed->event.exit_status) : json_null();
+    return history_signal_json(followed->event.end, followed->event.exit_status);
 }
 
 static void followed_describe(const struct memclient_event *event, char *text, size_t size)
@@ -168,10 +162,10 @@ static json_t *followed_detail_json(const void *item)
 static const struct column followed_columns[] = {
     {NULL, "at_ms", COLUMN_AGE, IN(followed, at_ms)},
     {NULL, "kind", COLUMN_TEXT, IN(followed, event.kind), .number = followed_kind_json},
-    {NULL, "buffer", COLUMN_NUMBER, IN(followed, event.buffer), .number = followed_known_json},
+    {NULL, "buffer", COLUMN_NUMBER, IN(followed, event.buffer), .number = history_known_json},
     {NULL, "uid", COLUMN_NUMBER, .make = followed_uid_json},
-    {NULL, "pid", COLUMN_NUMBER, IN(followed, event.pid), .number = followed_known_json},
-    {NULL, "session", COLUMN_NUMBER, IN(followed, event.session), .number = followed_known_json},
+    {NULL, "pid", COLUMN_NUMBER, IN(followed, event.pid), .number = history_known_json},
+    {NULL, "session", COLUMN_NUMBER, IN(followed, event.session), .number = history_known_json},
     {NULL, "detail", COLUMN_TEXT, .make = followed_detail_json},
     {NULL, "name", COLUMN_TEXT, IN(followed, event.name)},
     {NULL, "bound", COLUMN_YES, IN(followed, event.bound), .mask = MEMCLIENT_EVENT_NAME, OF(followed, event.kind)},

@@ -15,8 +15,12 @@ extern const struct column holder_columns[];  /* of rows that are made already *
 void history_describe(const void *entry, char *text, size_t size);
 /* How a process died: enum memclient_session_end, and its exit status or signal. */
 void history_describe_death(unsigned end, int status, char *text, size_t size);
-/* The word of that, or null. */
+/* The word of that, its exit status, and its signal; or null. */
 json_t *history_end_json(uint64_t end);
+json_t *history_exit_status_json(unsigned end, int status);
+json_t *history_signal_json(unsigned end, int status);
+/* A number, or null for 0. */
+json_t *history_known_json(uint64_t number);
 
 /* Entries of the history. */
 struct history_query {

@@ -37,7 +37,7 @@ static void eat(int channel, void *context)
 
         CHECK(piece);
         memset(piece, 1, PIECE);
-        __asm__ volatile("" : : "r"(piece) : "memory"); /* it is written, whoever reads it */
+        __asm__ volatile("" : : "r"(piece) : "memory"); /* it is written, though nobody reads it */
     }
     CHECK(false);
 }

@@ -498,10 +498,10 @@ static void closing_takes_everything_along(void **state)
     assert_int_equal(fd_count(), fds - 1);
 }
 
+/* What an earlier test had is listed until its pages are free. */
 static int count(const struct memclient_buffer_info *info, void *data)
 {
-    (void)info;
-    (*(unsigned *)data)++;
+    *(unsigned *)data += info->state == MEMCLIENT_BUFFER_STATE_LIVE;
     return 0;
 }
 

@@ -93,7 +93,7 @@ int memclient_map_many(size_t n, struct memclient_buffer *const *bufs, const str
     return r ? r : map_buffers((unsigned)n, bufs, options, addresses);
 }
 
-int memclient_buffer_make_home(struct memclient_buffer *buf)
+int memclient_make_home(struct memclient_buffer *buf)
 {
     int r = check_pointer(buf, "buf");
 

@@ -150,7 +150,7 @@ int memclient_revoke_serial(struct memclient_context *ctx, uint64_t serial)
     return serial ? revoke_one(ctx, NULL, serial) : fail_with(EINVAL, "0 is no token's serial number");
 }
 
-int memclient_buffer_revoke_tokens(struct memclient_buffer *buf)
+int memclient_revoke_all_tokens(struct memclient_buffer *buf)
 {
     int r = check_pointer(buf, "buf");
 

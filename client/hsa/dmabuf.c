@@ -45,7 +45,7 @@ hsa_status_t hsa_amd_portable_export_dmabuf(const void *ptr, size_t size, int *d
     address_map_unlock();
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    (void)memclient_buffer_make_home(buffer); /* for its importers */
+    (void)memclient_make_home(buffer); /* for its importers */
     r = memclient_export_fd(buffer, 0, &fd);
     if (r)
         return runtime_status(r);
@@ -85,7 +85,7 @@ hsa_status_t memclient_hsa_buffer(const void *ptr, struct memclient_buffer **buf
     address_map_unlock();
     if (!found)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-    (void)memclient_buffer_make_home(found); /* for other processes */
+    (void)memclient_make_home(found); /* for other processes */
     *buf = found;
     return HSA_STATUS_SUCCESS;
 }

@@ -317,7 +317,7 @@ hsa_status_t hsa_amd_vmem_export_shareable_handle(int *dmabuf_fd, hsa_amd_vmem_a
     if (!buffer)
         return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     /* importers map it at the application's address, if possible */
-    (void)memclient_buffer_make_home(buffer);
+    (void)memclient_make_home(buffer);
     return runtime_status(memclient_export_fd(buffer, 0, dmabuf_fd));
 }
 

@@ -51,7 +51,7 @@ static int part_share(const struct part *part, int *fd, struct memclient_token *
 {
     int r;
 
-    (void)memclient_buffer_make_home(part->buffer);
+    (void)memclient_make_home(part->buffer);
     r = fd ? memclient_export_fd(part->buffer, 0, fd) : memclient_share(part->buffer, NULL, token);
     if (r)
         return fail_native(r);

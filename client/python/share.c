@@ -65,7 +65,7 @@ PyObject *buffer_revoke_tokens(PyObject *object, PyObject *none)
 
     if (!share_begin(self, 0, &request))
         return NULL;
-    return errors_none(buffer_state(self), share_end(&request, memclient_buffer_revoke_tokens(request.handle)));
+    return errors_none(buffer_state(self), share_end(&request, memclient_revoke_all_tokens(request.handle)));
 }
 
 PyObject *buffer_bind(PyObject *object, PyObject *args)

@@ -67,11 +67,15 @@
  * program that the library does not know must be zero (-EINVAL). Structs that the library fills in are initialised
  * likewise, and it fills in the fields that both know. The headers of the facades follow the same rule.
  *
- * Names and arguments. A function of an object has the object's name in its own, and takes it first. What it returns by
- * a pointer comes last, and a count before its arrays. memclient_X_query() fills in a struct memclient_X_info, and
- * X_many() does what X() does, for many. Pointers must not be NULL unless it is said; where a function can fail, that
- * is -EINVAL. A handle knows its context, an address does not: functions on ranges of addresses take the context that
- * mapped them, since two may have mapped the same bytes at the same address.
+ * Names and arguments. A function of an object has the object's name in its own, and takes it first:
+ * memclient_context_close(). Only a verb that acts on a buffer, which is what the library is about, goes without:
+ * memclient_map(), memclient_share(), memclient_revoke_all_tokens(). What asks for something of a buffer, or counts the
+ * references to its handle, has it: memclient_buffer_size(), memclient_buffer_ref(). Where something can be found in
+ * several ways, the name ends with the one: memclient_open_token(), memclient_open_id(). What is returned by a pointer
+ * comes last, and a count before its arrays. memclient_X_query() fills in a struct memclient_X_info, and X_many() does
+ * what X() does, for many. Pointers must not be NULL unless it is said; where a function can fail, that is -EINVAL. A
+ * handle knows its context, an address does not: functions on ranges of addresses take the context that mapped them,
+ * since two may have mapped the same bytes at the same address.
  *
  * Contexts. Wherever a function takes a context, NULL means the process-wide one of memclient_context_default().
  *
@@ -626,7 +630,7 @@ MEMCLIENT_API int memclient_revoke_token(struct memclient_context *ctx, const st
 MEMCLIENT_API int memclient_revoke_serial(struct memclient_context *ctx, uint64_t serial);
 
 /* Revokes all tokens of a buffer; needs MANAGE (-EACCES). */
-MEMCLIENT_API int memclient_buffer_revoke_tokens(struct memclient_buffer *buf);
+MEMCLIENT_API int memclient_revoke_all_tokens(struct memclient_buffer *buf);
 
 /* A token's text: 64 lower-case hexadecimal digits and a NUL. */
 MEMCLIENT_API void memclient_token_format(const struct memclient_token *token, char text[MEMCLIENT_TOKEN_TEXT_SIZE]);
@@ -873,7 +877,7 @@ MEMCLIENT_API int memclient_map_many(size_t n, struct memclient_buffer *const *b
  *     -EADDRNOTAVAIL  it is not mapped in a reservation of this session that holds all of it, or another buffer has
  *                     its home there, or the handle lacks MANAGE
  */
-MEMCLIENT_API int memclient_buffer_make_home(struct memclient_buffer *buf);
+MEMCLIENT_API int memclient_make_home(struct memclient_buffer *buf);
 
 /*
  * Changes the access of [address, address + length): parts of mappings, or runs of several without a gap. length 0 =

@@ -14,10 +14,11 @@
  *
  * Link with `pkg-config --libs memclient`, as for C. <memclient/heap.hpp> adds heaps, std::pmr and an allocator.
  *
- * Names. What memclient.h calls memclient_<object>_<verb>() is <object>.<verb>() here, what takes a context is the
- * context's, and MEMCLIENT_X_Y is x::y. What a function does and how it fails is said there: here is only what C++
- * adds. Each function is one call of the C function, and an object's get() is its handle for what is left to C:
- * functions that end in _many, memclient_broker_reload() and memclient_broker_upgrade().
+ * Names. What memclient.h calls memclient_<object>_<verb>(), or memclient_<verb>() where that is a buffer, is
+ * <object>.<verb>() here. What takes a context is the context's, and MEMCLIENT_X_Y is x::y. What a function does and
+ * how it fails is said there: here is only what C++ adds. Each function is one call of the C function, and an object's
+ * get() is its handle for what is left to C: functions that end in _many, memclient_broker_reload() and
+ * memclient_broker_upgrade().
  *
  * Owners. context, buffer, mapping and reservation each own one thing, can be moved and not copied, and give it back
  * when they end. Who is empty, by default or because it was moved from, owns nothing; only an empty context can be
@@ -698,7 +699,7 @@ class [[nodiscard]] buffer : public detail::owner<memclient_buffer, memclient_bu
         return {memclient_buffer_context(get()), address,
                 static_cast<std::size_t>(options.length ? options.length : bytes() - options.offset)};
     }
-    void make_home(on_error on = {}) const { on(memclient_buffer_make_home(get())); }
+    void make_home(on_error on = {}) const { on(memclient_make_home(get())); }
 
     token share(const share_options &options = {}, on_error on = {}) const
     {
@@ -708,7 +709,7 @@ class [[nodiscard]] buffer : public detail::owner<memclient_buffer, memclient_bu
         on(memclient_share(get(), &c_options, &made));
         return made;
     }
-    void revoke_tokens(on_error on = {}) const { on(memclient_buffer_revoke_tokens(get())); }
+    void revoke_all_tokens(on_error on = {}) const { on(memclient_revoke_all_tokens(get())); }
 
     /* A descriptor, which the caller closes; -1 on failure. */
     int export_fd(right rights = {}, on_error on = {}) const

@@ -31,6 +31,10 @@
  * with NBLA_ERROR_OS if it cannot be reached, or refuses for a reason that has no other code. If an argument is NULL
  * that must not be, functions that can fail give NBLA_ERROR_VALUE; for others the behaviour is undefined.
  *
+ * Arguments. The prototypes of what nnabla's class has are laid down by the specification of this interface. Where
+ * they have chunks, as nbla_memory_new_virtual(), nbla_memory_grow() and nbla_memory_append_phys() do, the array comes
+ * before its count, other than in <memclient/memclient.h>.
+ *
  * The broker. A context that is NULL means the process-wide one of memclient_context_default(). A context must outlive
  * what is made with it. Only allocating calls the broker, and making an object on a device other than "", to check that
  * it exists. Mapped memory stays while the broker restarts (see <memclient/memclient.h>).

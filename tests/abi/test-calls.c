@@ -133,7 +133,7 @@ static void sharing(void **state)
     refuses(memclient_revoke_token(NULL, NULL), EINVAL);
     reaches(memclient_revoke_serial(NULL, 1));
     refuses(memclient_revoke_serial(NULL, 0), EINVAL);
-    refuses(memclient_buffer_revoke_tokens(NULL), EINVAL);
+    refuses(memclient_revoke_all_tokens(NULL), EINVAL);
 
     assert_int_equal(memclient_token_parse(text, &token), 0);
     memclient_token_format(&token, back);
@@ -186,7 +186,7 @@ static void addresses(void **state)
     assert_int_equal(memclient_reservation_release(NULL), 0);
     refuses(memclient_map(NULL, NULL, &p), EINVAL);
     refuses(memclient_map_many(1, NULL, NULL, &p), EINVAL);
-    refuses(memclient_buffer_make_home(NULL), EINVAL);
+    refuses(memclient_make_home(NULL), EINVAL);
     reaches(memclient_protect(NULL, &info, 4096, MEMCLIENT_READ));
     refuses(memclient_protect(NULL, &info, 4096, 64), EINVAL);
     reaches(memclient_unmap(NULL, &info, 4096));

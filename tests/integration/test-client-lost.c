@@ -58,7 +58,7 @@ static void homes_are_not_in_what_was_reserved_before(struct memclient_context *
     options.address = memclient_reservation_address(res);
     assert_done(memclient_map(buf, &options, &at));
     assert_null(memclient_buffer_home(buf));
-    assert_refused(memclient_buffer_make_home(buf), EADDRNOTAVAIL);
+    assert_refused(memclient_make_home(buf), EADDRNOTAVAIL);
     assert_done(memclient_unmap(ctx, at, 0));
     memclient_buffer_unref(buf);
     assert_done(memclient_reservation_release(res));

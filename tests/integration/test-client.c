@@ -221,7 +221,7 @@ static void tokens_grant_what_they_say_and_fail_each_in_its_way(void **state)
     assert_done(memclient_revoke_token(ctx, &token));
     assert_refused(memclient_open_token(other, &token, 0, &opened), EKEYREVOKED);
     assert_done(memclient_share(buf, NULL, &token));
-    assert_done(memclient_buffer_revoke_tokens(buf));
+    assert_done(memclient_revoke_all_tokens(buf));
     assert_refused(memclient_open_token(other, &token, 0, &opened), EKEYREVOKED);
     assert_done(memclient_share(buf, NULL, &token));
     memclient_buffer_unref(buf);

@@ -185,12 +185,12 @@ static void i9_a_buffer_gets_its_home_where_it_is_mapped(void **state)
     no_address.flags = MEMCLIENT_ALLOC_NO_HOME;
     assert_done(memclient_alloc(ctx, SIZE, &no_address, &buf));
     assert_done(memclient_alloc(ctx, SIZE, &no_address, &second));
-    assert_refused(memclient_buffer_make_home(buf), EADDRNOTAVAIL);
+    assert_refused(memclient_make_home(buf), EADDRNOTAVAIL);
     assert_done(memclient_reserve(ctx, SIZE, RESERVE_PRIVATE(), &private));
     options.flags = MEMCLIENT_MAP_NOT_HOME;
     options.address = memclient_reservation_address(private);
     assert_done(memclient_map(buf, &options, &at));
-    assert_refused(memclient_buffer_make_home(buf), EADDRNOTAVAIL);
+    assert_refused(memclient_make_home(buf), EADDRNOTAVAIL);
 
     assert_done(memclient_reserve(ctx, 3 * SIZE, NULL, &res));
     options.address = (char *)memclient_reservation_address(res) + SIZE;
@@ -198,21 +198,21 @@ static void i9_a_buffer_gets_its_home_where_it_is_mapped(void **state)
     options.address = (char *)options.address + SIZE;
     assert_done(memclient_map(buf, &options, &at));
     assert_null(memclient_buffer_home(buf));
-    assert_done(memclient_buffer_make_home(buf));
+    assert_done(memclient_make_home(buf));
     assert_ptr_equal(memclient_buffer_home(buf), first);
-    assert_done(memclient_buffer_make_home(buf));
+    assert_done(memclient_make_home(buf));
 
     /* its place is taken for good, also once another buffer lies there */
     assert_done(memclient_unmap(ctx, first, 0));
     options.address = first;
     assert_done(memclient_map(second, &options, &at));
-    assert_refused(memclient_buffer_make_home(second), EADDRNOTAVAIL);
+    assert_refused(memclient_make_home(second), EADDRNOTAVAIL);
     assert_done(memclient_unmap(ctx, first, 0));
 
     assert_done(memclient_share(buf, NULL, &token));
     assert_done(memclient_open_token(other, &token, 0, &opened));
     assert_ptr_equal(memclient_buffer_home(opened), first);
-    assert_done(memclient_buffer_make_home(opened));
+    assert_done(memclient_make_home(opened));
     memclient_buffer_unref(opened);
     memclient_buffer_unref(second);
     memclient_buffer_unref(buf);

@@ -150,7 +150,7 @@ static void tokens_in_advance_end_as_all_tokens_do(void **state)
 
     share_what_is_allocated(ctx);
     buf = make(ctx);
-    assert_done(memclient_buffer_revoke_tokens(buf));
+    assert_done(memclient_revoke_all_tokens(buf));
     assert_int_equal(broker_info(buf).tokens, 0);
     assert_done(memclient_share(buf, NULL, &token));
     opens(other, &token, memclient_buffer_id(buf));

@@ -93,7 +93,7 @@ static void read_only(struct guest *guest)
     CHECK_REFUSED(memclient_bind_name(buf, "mine", NULL), EACCES);
     CHECK_REFUSED(memclient_publish(buf, 0), EACCES);
     CHECK_REFUSED(memclient_discard(buf, 0, 0), EACCES);
-    CHECK_REFUSED(memclient_buffer_revoke_tokens(buf), EACCES);
+    CHECK_REFUSED(memclient_revoke_all_tokens(buf), EACCES);
     memclient_context_close(ctx);
 }
 

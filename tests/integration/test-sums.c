@@ -217,7 +217,7 @@ static void something(struct worker *w)
         went(w, memclient_move(buf, (uint32_t)below(w, 2)));
         break;
     default:
-        went(w, below(w, 2) ? memclient_buffer_revoke_tokens(buf) : memclient_destroy_id(w->ctx, w->board->ids[i], 0));
+        went(w, below(w, 2) ? memclient_revoke_all_tokens(buf) : memclient_destroy_id(w->ctx, w->board->ids[i], 0));
         break;
     }
 }

@@ -142,7 +142,7 @@ static void use_up_tokens(struct client *c, struct own *own)
         DO(memclient_revoke_token(c->ctx, &tokens[1]));
         MUST_REFUSE(memclient_open_token(c->ctx, &tokens[1], 0, &again), EKEYREVOKED);
     } else {
-        DO(memclient_buffer_revoke_tokens(own->buf));
+        DO(memclient_revoke_all_tokens(own->buf));
     }
 }
 

@@ -495,7 +495,7 @@ static void prepare_many_tokens(struct actor *a)
 
 static void act_revoke_all(struct actor *a)
 {
-    CHECK_DONE(memclient_buffer_revoke_tokens(a->buf));
+    CHECK_DONE(memclient_revoke_all_tokens(a->buf));
 }
 
 static void verify_revoke_all(struct actor *a)

@@ -111,6 +111,7 @@ enum list_kind {
     X(NUMBERS, holder_rights, uint32_t, MEMORYD_HOLDERS_MAX, n_holders)             \
     X(NUMBERS, holder_claims, uint32_t, MEMORYD_HOLDERS_MAX, n_holders) /* Claim */ \
     X(NUMBERS, holder_cached, uint32_t, MEMORYD_HOLDERS_MAX, n_holders)             \
+    X(NUMBERS, holder_since_ms, uint64_t, MEMORYD_HOLDERS_MAX, n_holders)           \
     X(NUMBER, seals, uint32_t)                                                      \
     X(TEXT, name, MEMORYD_NAME_MAX + 16) /* with "uid:N/" where it is another user's */
 

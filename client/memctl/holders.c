@@ -32,10 +32,11 @@ static json_t *holders_row(const struct memclient_buffer_info *info, const char 
 {
     static const char *const states[] = {"committing", "live", "detached", "ending", NULL};
 
-    return json_pack("{s:I, s:I, s:o, s:o, s:I, s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:I}", "buffer",
+    return json_pack("{s:I, s:I, s:o, s:o, s:I, s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:I}", "buffer",
                      INT(info->id), "bytes", INT(info->bytes), "pool", json_text(info->pool), "state",
                      json_word(states, info->state), "created_ms", INT(info->created_ms), "by", by, "session", "uid",
-                     "pid", "program", "rights", "claim", "since_ms", "name", "open_in", "inode", INT(info->inode));
+                     "pid", "program", "rights", "claim", "since_ms", "session_since_ms", "name", "open_in", "inode",
+                     INT(info->inode));
 }
 
 static int holders_add_hold(struct output *output, const struct memclient_buffer_info *info, uint32_t i)
@@ -46,7 +47,9 @@ static int holders_add_hold(struct output *output, const struct memclient_buffer
     format_rights(info->holder_rights[i], rights);
     if (json_object_set_new(row, "session", json_integer(INT(info->holders[i]))) ||
         json_object_set_new(row, "rights", json_text(rights)) ||
-        (info->holder_claims[i] && json_object_set_new(row, "claim", json_word(claim_words, info->holder_claims[i])))) {
+        (info->holder_claims[i] && json_object_set_new(row, "claim", json_word(claim_words, info->holder_claims[i]))) ||
+        (info->holder_since_ms[i] &&
+         json_object_set_new(row, "since_ms", json_integer(INT(info->holder_since_ms[i]))))) {
         json_decref(row);
         row = NULL;
     }
@@ -102,7 +105,7 @@ static int holders_add_session(const struct memclient_session_info *session, voi
             (json_object_set_new(row, "uid", json_integer(INT(session->uid))) ||
              json_object_set_new(row, "pid", json_integer(INT(session->pid))) ||
              json_object_set_new(row, "program", json_text(session->program)) ||
-             json_object_set_new(row, "since_ms", json_integer(INT(session->created_ms)))))
+             json_object_set_new(row, "session_since_ms", json_integer(INT(session->created_ms)))))
             return -ENOMEM;
     return 0;
 }

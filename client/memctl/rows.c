@@ -216,10 +216,10 @@ static json_t *holders_json(const void *item)
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < info->n_holders; i++)
-        json_array_append_new(array, json_pack("{s:I, s:o, s:o, s:b}", "session", INT(info->holders[i]), "rights",
-                                               rights_json(info->holder_rights[i]), "claim",
-                                               holder_claim_json(info->holder_claims[i]), "cached",
-                                               (int)info->holder_cached[i]));
+        json_array_append_new(
+            array, json_pack("{s:I, s:o, s:o, s:b, s:o}", "session", INT(info->holders[i]), "rights",
+                             rights_json(info->holder_rights[i]), "claim", holder_claim_json(info->holder_claims[i]),
+                             "cached", (int)info->holder_cached[i], "since_ms", some_json(info->holder_since_ms[i])));
     return array;
 }
 

@@ -248,6 +248,19 @@ static void draw_pools(const struct top *top, struct top_page *page)
 
 /* ---- details ----------------------------------------------------------------------------------------------------- */
 
+static void draw_since(const json_t *holder, uint64_t now_ms, char *text, size_t size)
+{
+    json_int_t since_ms = top_number(holder, "since_ms");
+    char span[24];
+
+    if (since_ms) {
+        output_format_span(((int64_t)now_ms - since_ms) / 1000, span, sizeof(span));
+        (void)snprintf(text, size, "for %s", span);
+    } else {
+        (void)snprintf(text, size, "since before this broker");
+    }
+}
+
 static void draw_holders(const struct top *top, struct top_page *page, const json_t *row)
 {
     const uint64_t now_ms = (uint64_t)top_number(top->snapshot, "at_ms");
@@ -257,13 +270,11 @@ static void draw_holders(const struct top *top, struct top_page *page, const jso
     json_array_foreach(holders, index, holder) {
         uint64_t id = (uint64_t)top_number(holder, "session");
         const json_t *session = top_find(top, "processes", "id", id);
-        char rights[CELL_MAX], claim[CELL_MAX], program[CELL_MAX], since[24] = "-";
+        char rights[CELL_MAX], claim[CELL_MAX], program[CELL_MAX], since[48];
 
-        if (session)
-            output_format_span(((int64_t)now_ms - top_number(session, "created_ms")) / 1000, since, sizeof(since));
+        draw_since(holder, now_ms, since, sizeof(since));
         draw_line(page, TOP_PLAIN,
-                  "  held by pid %" JSON_INTEGER_FORMAT " (%s), session %" PRIu64
-                  " since %s ago, rights %s, claim %s%s",
+                  "  held by pid %" JSON_INTEGER_FORMAT " (%s), session %" PRIu64 ", %s, rights %s, claim %s%s",
                   top_number(session, "pid"), text_of(session, "program", program), id, since,
                   text_of(holder, "rights", rights), text_of(holder, "claim", claim),
                   json_is_true(json_object_get(holder, "cached")) ? ", only cached" : "");

@@ -64,6 +64,7 @@ const struct field options_buffer_info[] = {
     FIELD_LIST(ARRAY, memclient_buffer_info, holder_rights, n_holders),
     FIELD_LIST(ARRAY, memclient_buffer_info, holder_claims, n_holders),
     FIELD_LIST(ARRAY, memclient_buffer_info, holder_cached, n_holders),
+    FIELD_LIST(ARRAY64, memclient_buffer_info, holder_since_ms, n_holders),
     FIELD(UINT, memclient_buffer_info, seals),
     END,
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "log/log.h"
 #include "mem/rights.h"
 #include "proto/status.h"
@@ -90,6 +91,7 @@ int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, st
     record->buffer = buffer->record->head.id;
     record->rights = (uint16_t)rights;
     record->refs = 1;
+    hold->since_ms = clock_wall_ms();
     RB_INSERT(hold_tree, &session->holds, hold);
     session->n_holds++;
     enter_buffer(hold, buffer);

@@ -33,6 +33,7 @@ struct hold {
     OBJECT_UNINDEXED(struct hold_record);
     struct session *session;
     struct buffer *buffer;
+    uint64_t since_ms; /* wall clock; 0: it began before this broker did, which the ledger has no room to say */
     RB_ENTRY(hold) in_session;
     RB_ENTRY(hold) in_buffer; /* by user */
     struct hold *oldest;      /* of those below it in that tree, and itself */

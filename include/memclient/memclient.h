@@ -504,6 +504,8 @@ struct memclient_buffer_info {
     uint32_t holder_claims[16]; /* enum memclient_claim of each */
     uint32_t holder_cached[16]; /* 1: the holder has only cached it: memclient_cache_put() */
     uint32_t seals;             /* F_SEAL_* as the kernel has them now, see fcntl(2); 0 = none, or an older broker */
+    /* Since when each holds it, wall clock; 0: since before the broker took over from another one, or it is older. */
+    uint64_t holder_since_ms[16];
 };
 #define MEMCLIENT_BUFFER_INFO_INIT MEMCLIENT_SIZED(struct memclient_buffer_info)
 

@@ -54,7 +54,7 @@ books() {
     echo "$sessions"
     memctl buffers --json | jq -c --argjson sessions "$sessions" 'map(select(.name) |
         {id, name, state, size, inode, address, names,
-         holders: .holders | map(select(.session as $id | any($sessions[]; .id == $id)))}) | sort'
+         holders: .holders | map(select(.session as $id | any($sessions[]; .id == $id)) | del(.since_ms))}) | sort'
     memctl names --json | jq -c 'map({name, uid, buffer, session}) | sort'
 }
 

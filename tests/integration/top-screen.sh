@@ -72,7 +72,7 @@ keys Escape; screen '^buffers by bytes *$'
 # ---- looking into a buffer ----
 screen '^> .*top/3'
 keys Enter; screen '^ +name +top/3'
-screen "held by pid $holder \\(memctl\\), session [0-9]+ since .* ago, rights r"
+screen "held by pid $holder \\(memctl\\), session [0-9]+, for [0-9]+[smh], rights r"
 screen 'kept by +1 sessions, 1 names, 0 tokens'
 screen "open in .*[0-9]+"
 keys Escape; screen '^buffers by bytes'

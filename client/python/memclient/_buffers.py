@@ -71,12 +71,14 @@ class Holder(NamedTuple):
 
     claim   0 none, 1 shared, 2 exclusive
     cached  it keeps the memory only for the next time
+    since   seconds since 1970; None: longer than this broker, which took over from another, or it is older than 1.4
     """
 
     session: int
     rights: Right
     claim: int
     cached: bool
+    since: float | None
 
 
 class BufferInfo(NamedTuple):
@@ -127,7 +129,9 @@ class BufferInfo(NamedTuple):
 
 def _info(row: dict[str, Any]) -> BufferInfo:
     """A row of the library's, with Python's types."""
-    holders = zip(row["holders"], row["holder_rights"], row["holder_claims"], row["holder_cached"])
+    holders = zip(
+        row["holders"], row["holder_rights"], row["holder_claims"], row["holder_cached"], row["holder_since_ms"]
+    )
     return BufferInfo(
         id=row["id"],
         state=State(row["state"]),
@@ -151,7 +155,7 @@ def _info(row: dict[str, Any]) -> BufferInfo:
         detached=row["detached_ms"] / 1000,
         name=row["name"],
         nodes=dict(zip(row["nodes"], row["node_bytes"])),
-        holders=tuple(Holder(s, Right(r), c, bool(k)) for s, r, c, k in holders),
+        holders=tuple(Holder(s, Right(r), c, bool(k), t / 1000 if t else None) for s, r, c, k, t in holders),
         seals=row["seals"],
     )
 

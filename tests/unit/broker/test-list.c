@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "mem/buffer.h"
 #include "mem/rights.h"
 #include "mem/token.h"
@@ -202,6 +203,49 @@ static void the_rest_is_listed_too(void **state)
     assert_int_equal(host_status, STATUS_NO_RIGHT);
 }
 
+/* Since when session number `of` holds the buffer. */
+static uint64_t held_since(uint64_t buffer, uint64_t of)
+{
+    struct buffer_info info;
+
+    assert_int_equal(host_info(of, buffer, &info), 0);
+    for (uint32_t i = 0; i < info.n_holders; i++)
+        if (info.holders[i] == of)
+            return info.holder_since_ms[i];
+    fail_msg("session %llu does not hold it", (unsigned long long)of);
+    return 0;
+}
+
+static void sleep_until(uint64_t wall_ms)
+{
+    while (clock_wall_ms() <= wall_ms)
+        (void)usleep(1000);
+}
+
+static void a_hold_is_listed_with_its_beginning(void **state)
+{
+    uint64_t maker = host_session(1), other = host_session(2), buffer, since, later;
+
+    assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
+    assert_int_equal(host_bind(maker, buffer, "held", 0, 0), 0);
+    since = held_since(buffer, maker);
+    assert_true(since && since <= clock_wall_ms());
+    sleep_until(since);
+    assert_int_equal(host_lookup(other, "held", 0, 0, NULL), 0);
+    later = held_since(buffer, other);
+    assert_true(later > since);
+    /* one more reference is no new hold, one after the last is */
+    sleep_until(later);
+    assert_int_equal(host_lookup(other, "held", 0, 0, NULL), 0);
+    assert_int_equal(held_since(buffer, other), later);
+    assert_int_equal(host_release(other, buffer), 0);
+    assert_int_equal(held_since(buffer, other), later);
+    assert_int_equal(host_release(other, buffer), 0);
+    assert_int_equal(host_lookup(other, "held", 0, 0, NULL), 0);
+    assert_true(held_since(buffer, other) > later);
+    assert_int_equal(held_since(buffer, maker), since);
+}
+
 static unsigned n_of_state[4];
 
 static bool count_state(void *userdata, const union list_row *row)
@@ -336,6 +380,7 @@ int main(void)
         TEST(buffers_page),
         TEST(the_rest_is_listed_too),
         TEST(status_and_listings_agree),
+        TEST(a_hold_is_listed_with_its_beginning),
         TEST(names_are_told_to_those_who_may_know),
         TEST(a_large_client_is_taken_apart_in_slices),
         TEST(only_administrators_have_it_upgraded),

@@ -32,6 +32,7 @@ my %libraries = (
     'libmemclient-opencl' => ['svm.h', 'cl_svm_memoryd.h'],
     'libmemclient-umf' => ['umf/umf/providers/provider_memoryd.h'],
     'libmemclient-umf-provider' => ['umf_provider.h'],
+    'libmemclient-umf-proxy' => [], # what it has are the C library's functions
 );
 # Types that are ours to keep. Others, like OpenCL's, are only named.
 my $ours = qr/^(?:memclient|nbla|umf|hsa|cl_svm)/;

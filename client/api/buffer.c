@@ -55,7 +55,9 @@ int memclient_alloc_many(struct memclient_context *ctx, size_t n, const uint64_t
 int memclient_alloc(struct memclient_context *ctx, uint64_t size, const struct memclient_alloc_options *options,
                     struct memclient_buffer **buf)
 {
-    return memclient_alloc_many(ctx, 1, &size, options, buf);
+    int r = check_pointer(buf, "buf");
+
+    return r ? r : memclient_alloc_many(ctx, 1, &size, options, buf);
 }
 
 /* ---- handles ----------------------------------------------------------------------------------------------------- */

@@ -76,7 +76,7 @@ int memclient_select_buffers(struct memclient_context *ctx, const struct memclie
 
     r = check_options(&selection.options, sizeof(selection.options), options, "options");
     if (!r && sums)
-        r = check_output(sums, "the struct for the sums");
+        r = check_output(sums, "sums");
     if (!r)
         r = check_selection(&selection.options, (const void *)(uintptr_t)fn);
     if (!r)
@@ -96,11 +96,11 @@ int memclient_select_buffers(struct memclient_context *ctx, const struct memclie
 /* ---- status ------------------------------------------------------------------------------------------------------ */
 
 /* A request to the broker whose reply is one struct. */
-#define QUESTION(name, rpc, type)                                                   \
+#define QUESTION(name, rpc, type, output)                                           \
     int memclient_broker_##name(struct memclient_context *ctx, struct type *output) \
     {                                                                               \
         struct type filled;                                                         \
-        int r = check_output(output, "the struct for the result");                  \
+        int r = check_output(output, #output);                                      \
                                                                                     \
         if (!r)                                                                     \
             r = check_context(&ctx);                                                \
@@ -109,9 +109,9 @@ int memclient_select_buffers(struct memclient_context *ctx, const struct memclie
         return r ? r : write_output(output, &filled, sizeof(filled));               \
     }
 
-QUESTION(query, rpc_status, memclient_broker_info)
-QUESTION(check, rpc_check, memclient_check_result)
-QUESTION(reload, rpc_reload, memclient_reload_result)
+QUESTION(query, rpc_status, memclient_broker_info, info)
+QUESTION(check, rpc_check, memclient_check_result, result)
+QUESTION(reload, rpc_reload, memclient_reload_result, result)
 
 int memclient_broker_upgrade(struct memclient_context *ctx)
 {

@@ -83,7 +83,7 @@ int memclient_share_many(size_t n, struct memclient_buffer *const *bufs, const s
     if (!r)
         r = check_share(from, &options);
     for (size_t i = 0; !r && i < n; i++) {
-        r = check_pointer(bufs[i], "a buffer");
+        r = check_pointer(bufs[i], "a buffer of bufs");
         if (!r && bufs[i]->ctx != bufs[0]->ctx)
             r = fail_with(EINVAL, "the buffers are of different contexts");
     }
@@ -93,9 +93,13 @@ int memclient_share_many(size_t n, struct memclient_buffer *const *bufs, const s
 int memclient_share(struct memclient_buffer *buf, const struct memclient_share_options *options,
                     struct memclient_token *token)
 {
-    int result = 0;
-    int r = memclient_share_many(1, &buf, options, token, &result);
+    int result = 0, r;
 
+    r = check_pointer(buf, "buf");
+    if (!r)
+        r = check_pointer(token, "token");
+    if (!r)
+        r = memclient_share_many(1, &buf, options, token, &result);
     return r ? r : result;
 }
 

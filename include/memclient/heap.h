@@ -34,12 +34,18 @@
  * looks at it. (A member can also punch pages out. They read as zeros then; reserved huge pages raise SIGBUS if the
  * kernel has none left.) Whom one does not trust to write becomes a *reader*: memclient_heap_invite().
  *
- * Threads may use a heap together. A child made by fork() is another member: it becomes one at its first call, and has
- * none of the blocks that its parent has, though it sees them. A heap is closed before its context.
+ * Threads. Any thread may call any function at any time, with the same heap. A block is the member's, not a thread's,
+ * so one may free what another has allocated. Only memclient_heap_close() and memclient_heap_destroy() come last: when
+ * all other calls with the heap have returned, and nobody uses its memory any more. A process that opens a heap twice
+ * is two members. A heap is closed before its context. Nothing here is async-signal-safe.
  *
- * Errors are as of <memclient/memclient.h>. In addition, every function that takes a heap may return
- *     -EUSERS      a child that is not yet a member finds that the heap has as many as it may have, 1022
- *     -ESTALE      a reader's child has no part in the heap, and asks for an invitation of its own
+ * fork(). A child is another member: it becomes one when it first allocates, takes, shares, invites, sweeps or trims,
+ * and has none of the blocks that its parent has, though it sees them: freeing or giving them is -EPERM. A reader's
+ * child has no part in the heap, and can only close it.
+ *
+ * Errors are as of <memclient/memclient.h>. In addition, those calls may return in a child
+ *     -EUSERS      the heap has as many members as it may have, 1022
+ *     -ESTALE      its parent is a reader: the child asks for an invitation of its own
  */
 #ifndef MEMCLIENT_HEAP_H
 #define MEMCLIENT_HEAP_H
@@ -78,14 +84,15 @@ struct memclient_heap_options {
     /* Bytes of blocks in a slab, about. A slab has nine bytes more for each block and 72 besides, and takes whole
      * pages, which may be huge. 0 = what takes 32 MiB with all that, or eight blocks if these are more. */
     uint64_t slab_size;
-    size_t slabs_max; /* 1 to 1024; 0 = 1024 */
+    size_t slabs_max; /* at a time, of all block sizes together: 1 to 1024; 0 = 1024 */
     unsigned flags;   /* enum memclient_heap_flag */
     /* Where the slabs' memory comes from: pool, nodes, pages, page_size, placement, part_size and weights; nothing else
      * is allowed here. The broker looks at it when a slab is added, so memclient_heap_alloc() may say that there is no
      * such pool or node. NULL = as for memclient_alloc(). */
     const struct memclient_alloc_options *memory;
     const char *name; /* under which others open it, and which keeps it; NULL = none */
-    /* Who may open it by name: READ and WRITE, or nothing. Its policy is MEMCLIENT_NAME_KEEP. */
+    /* Who may open it by name: groups and others have READ and WRITE, with or without SHARE, or nothing. Its policy is
+     * MEMCLIENT_NAME_KEEP. NULL = only programs of this user. */
     const struct memclient_name_options *name_options;
 };
 #define MEMCLIENT_HEAP_OPTIONS_INIT MEMCLIENT_SIZED(struct memclient_heap_options)
@@ -95,7 +102,7 @@ struct memclient_heap_options {
  * as long as somebody has them open, and who has taken a block has. So only what nobody has taken yet can end with the
  * member that has given it away: if that one made the slab, and nobody else has had a block of it. The slabs of a heap
  * with a name NAME have the names NAME/0, NAME/1 and so on, and stay until memclient_heap_destroy(), whoever dies.
- *     -EINVAL       a block size is 0 or too large, or an option is not allowed
+ *     -EINVAL       a block size is 0 or too large, or there are none or too many, or an option is not allowed
  *     -EEXIST       the name is bound already
  *     -ENAMETOOLONG the name leaves no room for those of the slabs
  * and those of memclient_alloc().
@@ -109,14 +116,15 @@ MEMCLIENT_API int memclient_heap_create(struct memclient_context *ctx, const str
  *     -EBADMSG         what the token opens is no heap
  *     -EPROTONOSUPPORT the heap is of a later version of this library
  *     -EUSERS          it has as many members as it may have, 1022
- *     -EBUSY           the invitation is another reader's
- *     -ESTALE          the heap has ended, or nobody waits for this reader any more
+ *     -EACCES          the token does not grant READ and WRITE
+ *     -EBUSY           another reader has come by the invitation
+ *     -ESTALE          the heap has ended; or the invitation, with who had made it
  * and those of memclient_open_token().
  */
 MEMCLIENT_API int memclient_heap_open_token(struct memclient_context *ctx, const struct memclient_token *token,
                                             struct memclient_heap **heap);
 
-/* The same by name, as a member. -EACCES: the name does not grant WRITE. */
+/* The same by name, as a member, with the errors of memclient_open_name(). -EACCES: the name does not grant WRITE. */
 MEMCLIENT_API int memclient_heap_open_name(struct memclient_context *ctx, const char *name,
                                            struct memclient_heap **heap);
 
@@ -137,6 +145,8 @@ MEMCLIENT_API int memclient_heap_destroy(struct memclient_heap *heap);
 /*
  * Makes a token by which another process becomes a member, who may write everything. The rights of `options` are 0 or
  * all that a member needs (-EINVAL): READ, WRITE and SHARE.
+ *     -EPERM      a reader cannot share a heap
+ *     -EACCES     this member has come by a name that does not grant SHARE
  */
 MEMCLIENT_API int memclient_heap_share(struct memclient_heap *heap, const struct memclient_share_options *options,
                                        struct memclient_token *token);
@@ -146,6 +156,9 @@ MEMCLIENT_API int memclient_heap_share(struct memclient_heap *heap, const struct
  * reader opens the slabs of what it is given to read only, as the kernel enforces. It may take and free blocks, but not
  * allocate or give. What it frees goes into a queue of its own, from which the next member takes it that finds no free
  * block, or sweeps. An invitation that was not used yet ends with who has made it.
+ *     -EPERM      a reader cannot invite others
+ *     -EUSERS     the heap has as many members and readers as it may have, 1022
+ * and those of memclient_alloc() and memclient_share().
  */
 MEMCLIENT_API int memclient_heap_invite(struct memclient_heap *heap, struct memclient_token *token, uint64_t *member);
 
@@ -170,8 +183,8 @@ MEMCLIENT_API int memclient_heap_alloc(struct memclient_heap *heap, uint64_t byt
  *     -EFAULT     the address is in no slab of this heap
  *     -EINVAL     no block begins there
  *     -EALREADY   it is free already
- *     -EBUSY      it was given away. Take it back first
- *     -EPERM      another member owns it
+ *     -EBUSY      it was given away: take it back first. Or another thread is just freeing or giving it
+ *     -EPERM      another member owns it, as a child's parent does
  *     -EAGAIN     a reader's queue is full: no member has looked into it for 8000 blocks
  */
 MEMCLIENT_API int memclient_heap_free(struct memclient_heap *heap, void *address);
@@ -179,6 +192,7 @@ MEMCLIENT_API int memclient_heap_free(struct memclient_heap *heap, void *address
 /*
  * Gives a block to the member `to`, or 0 = to any. From now on it may not be used here. Until it is taken, this member
  * may take it back, unless it was given to a reader. Makes no call. Errors as of memclient_heap_free(), and
+ *     -EPERM      also: a reader cannot give blocks
  *     -ESRCH      `to` is no member any more, and the block is still this one's. A member that has died is one until it
  *                 is swept, and what it is given then is free again with the rest
  */
@@ -189,11 +203,12 @@ MEMCLIENT_API int memclient_block_give(struct memclient_heap *heap, void *addres
  * Tells what memclient_block_give() of this block will return, whomever it is given to: for who writes that down first.
  * One that dies in between has had the block, so it is free, and what was written leads to ESTALE; one that dies after
  * it has left no block that nobody knows of. (One that is given to a reader who never hears of it is the reader's until
- * that ends.) Makes no call. Errors as of memclient_heap_free().
+ * that ends.) Makes no call. Errors as of memclient_block_give(), but not -ESRCH.
  */
 MEMCLIENT_API int memclient_block_prepare(struct memclient_heap *heap, void *address, struct memclient_block *block);
 
-/* Gives a block, as memclient_block_give(), to a member or reader that may not have the slab yet. Makes no call. */
+/* Gives a block, as memclient_block_give(), to a member or reader that may not have the slab yet. Makes no call. Errors
+ * as of memclient_block_give(). */
 MEMCLIENT_API int memclient_block_share(struct memclient_heap *heap, void *address, uint64_t to,
                                         struct memclient_block_token *token);
 
@@ -210,7 +225,11 @@ MEMCLIENT_API int memclient_block_share(struct memclient_heap *heap, void *addre
 MEMCLIENT_API int memclient_block_take(struct memclient_heap *heap, const struct memclient_block *block,
                                        void **address);
 
-/* The same, and opens the slab if it is not mapped here. -EBADMSG: the token opens something else than that slab. */
+/*
+ * The same, and opens the slab if it is not mapped here.
+ *     -EBADMSG    the token opens something else than that slab
+ * and, of a reader, those of memclient_open_token() and memclient_map().
+ */
 MEMCLIENT_API int memclient_block_open(struct memclient_heap *heap, const struct memclient_block_token *token,
                                        void **address);
 
@@ -219,6 +238,7 @@ MEMCLIENT_API int memclient_block_open(struct memclient_heap *heap, const struct
  * one of each size. Members do so by themselves when they open the heap or find no free block. Makes calls if slabs
  * were added or are given back. The memory of a slab is free once all that have it mapped have noticed: members when
  * they sweep, add a slab or take a block of a new one, readers when they open a slab.
+ *     -EPERM      a reader cannot sweep
  */
 MEMCLIENT_API int memclient_heap_sweep(struct memclient_heap *heap);
 
@@ -228,16 +248,16 @@ MEMCLIENT_API int memclient_heap_trim(struct memclient_heap *heap);
 struct memclient_heap_info {
     size_t size;
     uint64_t member;         /* as memclient_heap_member() */
-    uint64_t slabs;          /* that this member has mapped */
-    uint64_t bytes;          /* of these */
-    uint64_t blocks;         /* in these: */
+    uint64_t slabs;          /* that this member has mapped: all that there are, or of which a reader has had a block */
+    uint64_t bytes;          /* that these take, with what they have besides blocks */
+    uint64_t blocks;         /* in these, and the sum of: */
     uint64_t blocks_free;    /* free */
-    uint64_t blocks_owned;   /* owned by a member, or one that was not swept yet */
+    uint64_t blocks_owned;   /* owned by a member or reader, or one that was not swept yet */
     uint64_t blocks_given;   /* given away, and not taken yet */
     uint64_t blocks_mine;    /* of those owned: by this member */
     uint64_t members;        /* who can write, those not swept yet included; 0 for a reader */
-    uint64_t readers;        /* likewise */
-    uint64_t block_sizes[8]; /* bytes; as they were rounded up */
+    uint64_t readers;        /* likewise, and those who were invited and have not come yet */
+    uint64_t block_sizes[8]; /* bytes; as they were rounded up, the smallest first */
     uint64_t n_block_sizes;
 };
 #define MEMCLIENT_HEAP_INFO_INIT MEMCLIENT_SIZED(struct memclient_heap_info)

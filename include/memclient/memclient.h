@@ -29,7 +29,7 @@
  * Errors. Functions return 0 or a negative errno. memclient_error() then returns, in the same thread, a sentence that
  * says what is wrong and what to do. Output parameters are untouched on failure; ownership moves on success only.
  * Besides the errors named below, every function that takes a context or a handle may return
- *     -EINVAL        an argument is not as documented, or the size of an option struct is not valid
+ *     -EINVAL        an argument is not as documented, or the size of a struct is not valid; the sentence names it
  *     -ENOMEM        this process has no memory for the library's own records
  *     -ENOENT, -ECONNREFUSED, -EACCES, -EPROTONOSUPPORT, -EPROTO
  *                    no broker can be reached or spoken to (with memclient_context_open()'s meanings)

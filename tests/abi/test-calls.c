@@ -26,6 +26,13 @@
         assert_string_not_equal(memclient_error(), ""); \
     } while (0)
 
+/* A pointer that must not be NULL: the sentence has the argument's name, as in the header. */
+#define refuses_null(call, argument)                                 \
+    do {                                                             \
+        refuses(call, EINVAL);                                       \
+        assert_string_equal(memclient_error(), argument " is NULL"); \
+    } while (0)
+
 static int setup(void **state)
 {
     setenv("MEMORYD_SOCKET", "/nonexistent/memoryd.sock", 1);
@@ -87,7 +94,8 @@ static void buffers(void **state)
     uint64_t sizes[2] = {1, 1};
 
     reaches(memclient_alloc(NULL, 1, &options, &buf));
-    refuses(memclient_alloc(NULL, 1, &options, NULL), EINVAL);
+    refuses_null(memclient_alloc(NULL, 1, &options, NULL), "buf");
+    refuses_null(memclient_alloc_many(NULL, 2, sizes, NULL, NULL), "bufs");
     reaches(memclient_alloc_many(NULL, 2, sizes, NULL, &buf));
     refuses(memclient_alloc_many(NULL, 0, sizes, NULL, &buf), EINVAL);
     options.name = "a/b";
@@ -122,8 +130,8 @@ static void sharing(void **state)
     refuses(memclient_import_fd(NULL, -1, &buf), EBADF);
     reaches(memclient_adopt_fd(NULL, 0, &buf));
     refuses(memclient_adopt_fd(NULL, -1, &buf), EBADF);
-    refuses(memclient_share(NULL, NULL, &token), EINVAL);
-    refuses(memclient_share_many(1, &buf, NULL, &token, &result), EINVAL);
+    refuses_null(memclient_share(NULL, NULL, &token), "buf");
+    refuses_null(memclient_share_many(1, &buf, NULL, &token, &result), "a buffer of bufs");
     reaches(memclient_open_token(NULL, &token, 0, &buf));
     reaches(memclient_open_token(NULL, &token, MEMCLIENT_ACCEPT_FOREIGN, &buf));
     refuses(memclient_open_token(NULL, &token, 0x10, &buf), EINVAL);
@@ -184,7 +192,7 @@ static void addresses(void **state)
     refuses(memclient_reserve(NULL, 65536, RESERVE_PRIVATE(.alignment = 3), &res), EINVAL);
     refuses(memclient_reserve(NULL, 65536, RESERVE_PRIVATE(.address = 1), &res), EINVAL);
     assert_int_equal(memclient_reservation_release(NULL), 0);
-    refuses(memclient_map(NULL, NULL, &p), EINVAL);
+    refuses_null(memclient_map(NULL, NULL, &p), "buf");
     refuses(memclient_map_many(1, NULL, NULL, &p), EINVAL);
     refuses(memclient_make_home(NULL), EINVAL);
     reaches(memclient_protect(NULL, &info, 4096, MEMCLIENT_READ));
@@ -240,6 +248,9 @@ static void listings(void **state)
     struct memclient_buffer_sums sums = MEMCLIENT_BUFFER_SUMS_INIT;
 
     reaches(memclient_broker_query(NULL, &status));
+    refuses_null(memclient_broker_query(NULL, NULL), "info");
+    refuses_null(memclient_broker_check(NULL, NULL), "result");
+    refuses_null(memclient_broker_reload(NULL, NULL), "result");
     reaches(memclient_broker_check(NULL, &result));
     reaches(memclient_broker_upgrade(NULL));
     reaches(memclient_broker_reload(NULL, &reloaded));

@@ -42,7 +42,7 @@ static void print_upgrade(const struct memclient_broker_info *before, const stru
     uint64_t sessions = now->sessions - 1; /* ours */
 
     printf("memoryd %s (was %s): %" PRIu64 " buffer%s, %" PRIu64 " session%s kept, %" PRIu64 " ms\n", now->version,
-           before->version, buffers, buffers == 1 ? "" : "s", sessions, sessions == 1 ? "" : "s", ms);
+           before->version, buffers, plural(buffers), sessions, plural(sessions), ms);
 }
 
 static int run_upgrade(struct invocation *invocation, struct memclient_context *ctx)

@@ -99,7 +99,7 @@ static void describe_end(const struct memclient_history_entry *entry, char *text
     history_describe_death(entry->end, entry->exit_status, death, sizeof(death));
     format_bytes(entry->bytes, bytes, sizeof(bytes));
     (void)snprintf(text, size, "%s; it held %u buffer%s, and was charged for %s", death, entry->holds,
-                   entry->holds == 1 ? "" : "s", bytes);
+                   plural(entry->holds), bytes);
 }
 
 void history_describe(const void *item, char *text, size_t size)

@@ -63,7 +63,8 @@ static int holders_add_rest(struct output *output, const struct memclient_buffer
 
     if (info->holds <= info->n_holders)
         return 0;
-    (void)snprintf(text, sizeof(text), "%" PRIu32 " other sessions", info->holds - info->n_holders);
+    (void)snprintf(text, sizeof(text), "%" PRIu32 " other session%s", info->holds - info->n_holders,
+                   plural(info->holds - info->n_holders));
     return output_row(output, holders_row(info, text));
 }
 

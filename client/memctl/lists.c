@@ -149,7 +149,7 @@ static int run_leaks(struct invocation *invocation, struct memclient_context *ct
         return r;
     format_bytes(leaks.bytes, bytes, sizeof(bytes));
     printf("%" PRIu64 " buffer%s, %s, only held by descriptors and mappings outside of any session\n", leaks.n,
-           leaks.n == 1 ? "" : "s", bytes);
+           plural(leaks.n), bytes);
     return output_flush();
 }
 

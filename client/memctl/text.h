@@ -30,5 +30,11 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 char *words_of(const char *sentence, char *words, size_t size);
 
+/* What a noun has after this number of it. */
+static inline const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* Formats a size: "8M", "1.5G", "100". */
 void format_bytes(uint64_t bytes, char *text, size_t size);

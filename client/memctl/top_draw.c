@@ -81,9 +81,13 @@ static const char *bytes_of(uint64_t bytes, char text[24])
     return text;
 }
 
-static const char *plural(json_int_t n)
+#define COUNT_MAX 32
+
+/* "1 buffer", "3 buffers" */
+static const char *count_of(json_int_t n, const char *noun, char text[COUNT_MAX])
 {
-    return n == 1 ? "" : "s";
+    (void)snprintf(text, COUNT_MAX, "%" JSON_INTEGER_FORMAT " %s%s", n, noun, plural((uint64_t)n));
+    return text;
 }
 
 enum draw_form { DRAW_TEXT, DRAW_NUMBER, DRAW_BYTES, DRAW_AGE, DRAW_RATE };
@@ -181,29 +185,27 @@ static void draw_head(const struct top *top, struct top_page *page)
     const json_t *broker = json_object_get(top->snapshot, "broker"), *sums = json_object_get(top->snapshot, "sums");
     time_t at = (time_t)(top_number(top->snapshot, "at_ms") / 1000);
     char clock[32] = "", used[24], capacity[24], bytes[24], huge[24], detached[24], up[24], version[CELL_MAX];
-    json_int_t buffers = top_number(broker, "buffers") + top_number(broker, "detached");
-    json_int_t clients = top_number(broker, "sessions");
+    char buffers[COUNT_MAX], others[COUNT_MAX];
     struct tm tm;
 
     if (at && localtime_r(&at, &tm))
         (void)strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
     if (json_is_object(broker)) {
         output_format_span(top_number(broker, "uptime_ms") / 1000, up, sizeof(up));
-        draw_line(page, TOP_TITLE,
-                  "memoryd %s  %s  up %s  %s of %s used  %" JSON_INTEGER_FORMAT " buffer%s  %" JSON_INTEGER_FORMAT
-                  " client%s",
-                  text_of(broker, "version", version), clock, up, bytes_of((uint64_t)top_number(broker, "used"), used),
-                  bytes_of((uint64_t)top_number(broker, "capacity"), capacity), buffers, plural(buffers), clients,
-                  plural(clients));
+        draw_line(page, TOP_TITLE, "memoryd %s  %s  up %s  %s of %s used  %s  %s", text_of(broker, "version", version),
+                  clock, up, bytes_of((uint64_t)top_number(broker, "used"), used),
+                  bytes_of((uint64_t)top_number(broker, "capacity"), capacity),
+                  count_of(top_number(broker, "buffers") + top_number(broker, "detached"), "buffer", buffers),
+                  count_of(top_number(broker, "sessions"), "client", others));
     } else {
         draw_line(page, TOP_TITLE, "a recorded listing  %s", clock);
     }
-    draw_line(page, TOP_PLAIN,
-              "chosen: %" JSON_INTEGER_FORMAT
-              " buffers, %s, of that %s in huge pages and %s detached; %" JSON_INTEGER_FORMAT " holds",
-              top_number(sums, "buffers"), bytes_of((uint64_t)top_number(sums, "bytes"), bytes),
+    draw_line(page, TOP_PLAIN, "chosen: %s, %s, of that %s in huge pages and %s detached; %s",
+              count_of(top_number(sums, "buffers"), "buffer", buffers),
+              bytes_of((uint64_t)top_number(sums, "bytes"), bytes),
               bytes_of((uint64_t)top_number(sums, "huge_bytes"), huge),
-              bytes_of((uint64_t)top_number(sums, "detached_bytes"), detached), top_number(sums, "holds"));
+              bytes_of((uint64_t)top_number(sums, "detached_bytes"), detached),
+              count_of(top_number(sums, "holds"), "hold", others));
 }
 
 /* # used, in huge pages of the system H; = warm stock; . free */
@@ -265,6 +267,7 @@ static void draw_holders(const struct top *top, struct top_page *page, const jso
 {
     const uint64_t now_ms = (uint64_t)top_number(top->snapshot, "at_ms");
     const json_t *holders = json_object_get(row, "holders"), *holder;
+    char others[COUNT_MAX];
     size_t index;
 
     json_array_foreach(holders, index, holder) {
@@ -280,8 +283,8 @@ static void draw_holders(const struct top *top, struct top_page *page, const jso
                   json_is_true(json_object_get(holder, "cached")) ? ", only cached" : "");
     }
     if ((json_int_t)json_array_size(holders) < top_number(row, "holds"))
-        draw_line(page, TOP_PLAIN, "  and by %" JSON_INTEGER_FORMAT " more sessions",
-                  top_number(row, "holds") - (json_int_t)json_array_size(holders));
+        draw_line(page, TOP_PLAIN, "  and by %s",
+                  count_of(top_number(row, "holds") - (json_int_t)json_array_size(holders), "more session", others));
 }
 
 static void draw_detail(const struct top *top, struct top_page *page)
@@ -289,7 +292,7 @@ static void draw_detail(const struct top *top, struct top_page *page)
     const json_t *row = top_find(top, "buffers", "id", top->detail), *pid;
     const uint64_t now_ms = (uint64_t)top_number(top->snapshot, "at_ms");
     char state[CELL_MAX], pool[CELL_MAX], pages[CELL_MAX], name[CELL_MAX], address[CELL_MAX], bytes[24], age[24];
-    char open_in[CELL_MAX] = "";
+    char open_in[CELL_MAX] = "", holds[COUNT_MAX], names[COUNT_MAX], tokens[COUNT_MAX];
     size_t index, used = 0;
 
     draw_line(page, TOP_HEADING, "buffer %" PRIu64, top->detail);
@@ -307,10 +310,8 @@ static void draw_detail(const struct top *top, struct top_page *page)
               ", %s ago; uid %" JSON_INTEGER_FORMAT " pays",
               top_number(row, "pid"), top_number(row, "uid"), age, top_number(row, "charged_uid"));
     draw_line(page, TOP_PLAIN, "  address    %s", text_of(row, "address", address));
-    draw_line(page, TOP_PLAIN,
-              "  kept by    %" JSON_INTEGER_FORMAT " sessions, %" JSON_INTEGER_FORMAT " names, %" JSON_INTEGER_FORMAT
-              " tokens",
-              top_number(row, "holds"), top_number(row, "names"), top_number(row, "tokens"));
+    draw_line(page, TOP_PLAIN, "  kept by    %s, %s, %s", count_of(top_number(row, "holds"), "session", holds),
+              count_of(top_number(row, "names"), "name", names), count_of(top_number(row, "tokens"), "token", tokens));
     json_array_foreach(top->open_in, index, pid)
         if (used + 16 < sizeof(open_in))
             used += (size_t)snprintf(open_in + used, sizeof(open_in) - used, "%s%" JSON_INTEGER_FORMAT,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "tests/support/cgroup.h"
 #include "tests/support/memory_files.h"
 
 static struct broker_process the_broker;
@@ -204,6 +205,12 @@ int broker_cleanup_and_settings(void **state)
 {
     broker_cleanup(state);
     return settings_release(state);
+}
+
+int broker_cleanup_and_groups(void **state)
+{
+    (void)broker_cleanup(state);
+    return cgroup_remove(state);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */

@@ -57,6 +57,9 @@ int broker_cleanup(void **state);
 #define at_broker(function) cmocka_unit_test_teardown(function, broker_cleanup)
 /* ... and with settings of the machine, see settings.h */
 int broker_cleanup_and_settings(void **state);
+/* ... and with control groups, see cgroup.h, in one of which a child may still be */
+int broker_cleanup_and_groups(void **state);
+#define at_broker_with_groups(function)   cmocka_unit_test_teardown(function, broker_cleanup_and_groups)
 #define at_broker_with_settings(function) cmocka_unit_test_teardown(function, broker_cleanup_and_settings)
 
 /* How many memory files the broker has open, those in stock included; -1 if this user may not look. */

@@ -145,16 +145,10 @@ static void who_runs_out_of_memory_is_told_from_who_is_killed(void **state)
     broker_finish(broker);
 }
 
-static int remove_groups(void **state)
-{
-    (void)broker_cleanup(state);
-    return cgroup_remove(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(who_runs_out_of_memory_is_told_from_who_is_killed, remove_groups),
+        at_broker_with_groups(who_runs_out_of_memory_is_told_from_who_is_killed),
     };
 
     return test_run(tests, NULL, NULL);

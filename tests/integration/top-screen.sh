@@ -73,14 +73,14 @@ keys Escape; screen '^buffers by bytes *$'
 screen '^> .*top/3'
 keys Enter; screen '^ +name +top/3'
 screen "held by pid $holder \\(memctl\\), session [0-9]+, for [0-9]+[smh], rights r"
-screen 'kept by +1 sessions, 1 names, 0 tokens'
+screen 'kept by +1 session, 1 name, 0 tokens'
 screen "open in .*[0-9]+"
 keys Escape; screen '^buffers by bytes'
 
 # ---- a process, and what it holds ----
 keys Tab; screen '^processes by bytes'
 keys s; screen '^processes by holds'; screen "^> +$holder .* 1 .*memctl"
-keys Enter; screen 'buffers by bytes, only session:[0-9]+'; screen '^chosen: 1 buffers, 3M'
+keys Enter; screen 'buffers by bytes, only session:[0-9]+'; screen '^chosen: 1 buffer, 3M'
 keys Escape; screen '^processes by bytes'
 keys Tab; screen "^users by bytes"; screen "^> +$(id -u) +6M"
 keys Enter; screen "only uid:$(id -u)"

@@ -243,19 +243,13 @@ static void what_the_client_pays_for_is_where_it_should_be(void **state)
     broker_finish(broker);
 }
 
-static int remove_groups(void **state)
-{
-    (void)broker_cleanup(state);
-    return cgroup_remove(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(I7_what_the_broker_pays_for_is_bounded_by_the_share, remove_groups),
-        cmocka_unit_test_teardown(I7_what_the_client_pays_for_is_bounded_by_its_group, remove_groups),
-        cmocka_unit_test_teardown(I7_so_it_is_in_all_pools, remove_groups),
-        cmocka_unit_test_teardown(what_the_client_pays_for_is_where_it_should_be, remove_groups),
+        at_broker_with_groups(I7_what_the_broker_pays_for_is_bounded_by_the_share),
+        at_broker_with_groups(I7_what_the_client_pays_for_is_bounded_by_its_group),
+        at_broker_with_groups(I7_so_it_is_in_all_pools),
+        at_broker_with_groups(what_the_client_pays_for_is_where_it_should_be),
     };
 
     return test_run(tests, NULL, NULL);

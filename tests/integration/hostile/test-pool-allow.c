@@ -132,13 +132,6 @@ static void I3_a_pool_for_a_user_is_for_no_other(void **state)
 
 /* ---- by control group and unit ----------------------------------------------------------------------------------- */
 
-/* Also of a test that failed, whose child is still in one. */
-static int remove_groups(void **state)
-{
-    (void)broker_cleanup(state);
-    return cgroup_remove(state);
-}
-
 static void I3_a_pool_for_a_control_group_is_for_those_that_are_in_it(void **state)
 {
     struct user stranger = {.uid = UID_STRANGER};
@@ -201,8 +194,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(I3_a_pool_for_a_user_is_for_no_other),
-        cmocka_unit_test_teardown(I3_a_pool_for_a_control_group_is_for_those_that_are_in_it, remove_groups),
-        cmocka_unit_test_teardown(I3_a_unit_is_one_of_the_systems_manager, remove_groups),
+        at_broker_with_groups(I3_a_pool_for_a_control_group_is_for_those_that_are_in_it),
+        at_broker_with_groups(I3_a_unit_is_one_of_the_systems_manager),
     };
 
     return test_run(tests, NULL, NULL);

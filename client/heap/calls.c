@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "api/check.h"
+#include "base/align.h"
 #include "heap/block.h"
 #include "heap/cache.h"
 #include "heap/directory.h"
@@ -113,6 +114,13 @@ static int calls_alloc_slowly(struct memclient_heap *heap, unsigned class, void 
     return r;
 }
 
+static inline int calls_alloc(struct memclient_heap *heap, unsigned class, void **address)
+{
+    if (__builtin_expect(heap->control && block_alloc(heap, class, address), true))
+        return 0;
+    return calls_alloc_slowly(heap, class, address);
+}
+
 int memclient_heap_alloc(struct memclient_heap *heap, uint64_t bytes, void **address)
 {
     unsigned class = 0;
@@ -127,9 +135,51 @@ int memclient_heap_alloc(struct memclient_heap *heap, uint64_t bytes, void **add
     if (class == heap->geometry.n_classes)
         return fail_with(EMSGSIZE, "%llu bytes: the heap's largest blocks have %llu", ULL(bytes),
                          ULL(heap->geometry.classes[class - 1].block_size));
-    if (__builtin_expect(heap->control && block_alloc(heap, class, address), true))
-        return 0;
-    return calls_alloc_slowly(heap, class, address);
+    return calls_alloc(heap, class, address);
+}
+
+/* HEAP_CLASSES: there is no such size. */
+static unsigned calls_class_of(const struct memclient_heap *heap, uint64_t bytes, uint64_t alignment)
+{
+    for (unsigned class = 0; class < heap->geometry.n_classes; class ++) {
+        uint64_t size = heap->geometry.classes[class].block_size;
+
+        if (size >= bytes && is_aligned(size, alignment))
+            return class;
+    }
+    return HEAP_CLASSES;
+}
+
+int memclient_heap_alloc_aligned(struct memclient_heap *heap, uint64_t bytes, uint64_t alignment, void **address)
+{
+    unsigned class;
+    void *made;
+    int r;
+
+    r = check_pointer(heap, "heap");
+    if (!r)
+        r = check_pointer(address, "address");
+    if (!r && (!is_power_of_two(alignment) || alignment > HEAP_ALIGNMENT_MAX))
+        r = fail_with(EINVAL, "alignment %llu: it is a power of two, and %llu at most", ULL(alignment),
+                      ULL(HEAP_ALIGNMENT_MAX));
+    if (r)
+        return r;
+    class = calls_class_of(heap, bytes, alignment);
+    if (class == HEAP_CLASSES)
+        return fail_with(EMSGSIZE, "%llu bytes at a multiple of %llu: the heap has no blocks of a size that is one",
+                         ULL(bytes), ULL(alignment));
+    r = calls_alloc(heap, class, &made);
+    if (r)
+        return r;
+    if (!is_aligned((uintptr_t)made, alignment)) {
+        (void)block_free(heap, (uintptr_t)made);
+        return fail_with(EADDRNOTAVAIL,
+                         "something is in the way of a slab, and where it is mapped instead, blocks are "
+                         "no multiples of %llu",
+                         ULL(alignment));
+    }
+    *address = made;
+    return 0;
 }
 
 int memclient_heap_free(struct memclient_heap *heap, void *address)

@@ -11,8 +11,7 @@
 
 #define ALL_WRITING (MEMCLIENT_READ | MEMCLIENT_WRITE)
 /* Calls that a directory of nonsense costs. */
-#define REFUSALS_MAX  32
-#define ALIGNMENT_MAX (UINT64_C(2) << 20)
+#define REFUSALS_MAX 32
 
 static uint64_t *directory_word(struct memclient_heap *heap, unsigned number)
 {
@@ -187,8 +186,8 @@ static int directory_alloc(struct memclient_heap *heap, unsigned class, struct m
     options.weights = geometry->has_weights ? geometry->weights : NULL;
     /* what a block's size is a multiple of, its address is, too */
     options.alignment = block_size & -block_size;
-    if (options.alignment > ALIGNMENT_MAX)
-        options.alignment = ALIGNMENT_MAX;
+    if (options.alignment > HEAP_ALIGNMENT_MAX)
+        options.alignment = HEAP_ALIGNMENT_MAX;
     if (options.alignment < 4096)
         options.alignment = 0;
     return memclient_alloc(heap->ctx, slab_bytes(&geometry->classes[class]), &options, buf);

@@ -48,6 +48,9 @@ struct hint {
 
 #define CACHE_HINTS 128
 
+/* Blocks are aligned to the power of two of which their size is a multiple, up to this one. */
+#define HEAP_ALIGNMENT_MAX (UINT64_C(2) << 20)
+
 struct cache_class {
     unsigned max; /* hints: fewer of large blocks, so that memory that processors have in their caches is used again */
     unsigned n;

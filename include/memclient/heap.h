@@ -179,6 +179,17 @@ MEMCLIENT_API uint64_t memclient_heap_member(const struct memclient_heap *heap);
 MEMCLIENT_API int memclient_heap_alloc(struct memclient_heap *heap, uint64_t bytes, void **address);
 
 /*
+ * The same, at a multiple of `alignment`, a power of two up to 2 MiB: a block of the smallest size that is `bytes` or
+ * more and a multiple of it.
+ *     -EINVAL        the alignment is no power of two, or larger
+ *     -EMSGSIZE      the heap has no such size
+ *     -EADDRNOTAVAIL the block's slab is mapped elsewhere than at home, and not so that it is aligned
+ * and those of memclient_heap_alloc().
+ */
+MEMCLIENT_API int memclient_heap_alloc_aligned(struct memclient_heap *heap, uint64_t bytes, uint64_t alignment,
+                                               void **address);
+
+/*
  * Frees a block that this member owns, whoever allocated it. NULL is ignored. Makes no call.
  *     -EFAULT     the address is in no slab of this heap
  *     -EINVAL     no block begins there

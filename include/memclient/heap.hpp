@@ -178,12 +178,20 @@ class [[nodiscard]] heap : public detail::owner<memclient_heap, memclient_heap_c
         return own<std::byte[]>(made);
     }
 
+    /* The same, at a multiple of a power of two up to 2 MiB, beyond `alignment`. */
+    block_ptr<> alloc_aligned(std::uint64_t bytes, std::uint64_t multiple_of, on_error on = {}) const
+    {
+        void *made = nullptr;
+
+        on(memclient_heap_alloc_aligned(get(), bytes, multiple_of, &made));
+        return own<std::byte[]>(made);
+    }
+
     /* Makes a T in a block, like std::make_unique(): make<T>() zeroes plain data, alloc() does not. Throws
      * memclient::error, or what T's constructor throws. */
     template <class T, class... Args> block_ptr<T> make(Args &&...args) const
     {
-        static_assert(alignof(T) <= alignment);
-        block_ptr<> bytes = alloc(sizeof(T));
+        block_ptr<> bytes = alignof(T) > alignment ? alloc_aligned(sizeof(T), alignof(T)) : alloc(sizeof(T));
         block_ptr<T> made = own<T>(::new (static_cast<void *>(bytes.get())) T(std::forward<Args>(args)...));
 
         (void)bytes.release();
@@ -257,12 +265,9 @@ inline void *heap_allocate(memclient_heap *from, std::size_t bytes, std::size_t 
 {
     void *made = nullptr;
 
-    if (memclient_heap_alloc(from, bytes, &made) < 0)
+    if (alignment > heap::alignment ? memclient_heap_alloc_aligned(from, bytes, alignment, &made) < 0
+                                    : memclient_heap_alloc(from, bytes, &made) < 0)
         throw_bad_alloc();
-    if (alignment > heap::alignment && reinterpret_cast<std::uintptr_t>(made) % alignment) {
-        (void)memclient_heap_free(from, made);
-        throw_bad_alloc();
-    }
     return made;
 }
 
@@ -270,9 +275,9 @@ inline void *heap_allocate(memclient_heap *from, std::size_t bytes, std::size_t 
 
 /*
  * What containers of std::pmr allocate from: each allocation is a block. It throws std::bad_alloc if no block is free,
- * or none is large enough, of which sentence() tells; or if the block is not aligned as wanted, beyond heap::alignment.
- * Many small objects are better off in a std::pmr pool or monotonic buffer that allocates from this one. Threads may
- * share it.
+ * or the heap has none that is large enough and aligned as wanted, of which sentence() tells. Two resources of one heap
+ * object are equal: what one has allocated, the other may deallocate. Many small objects are better off in a std::pmr
+ * pool or monotonic buffer that allocates from this one. Threads may share it.
  */
 class heap_resource final : public std::pmr::memory_resource
 {
@@ -285,7 +290,16 @@ class heap_resource final : public std::pmr::memory_resource
         return detail::heap_allocate(heap_, bytes, alignment);
     }
     void do_deallocate(void *address, std::size_t, std::size_t) override { (void)memclient_heap_free(heap_, address); }
-    bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override { return this == &other; }
+    bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
+    {
+#ifdef __cpp_rtti
+        const auto *same = dynamic_cast<const heap_resource *>(&other);
+
+        return same && same->heap_ == heap_;
+#else
+        return this == &other;
+#endif
+    }
 
     memclient_heap *heap_;
 };

@@ -36,6 +36,37 @@ static void blocks_are_allocated_and_freed(void **state)
     heap_end(&test);
 }
 
+/* Sizes of which the smallest that is large enough is aligned too little. */
+static void blocks_are_aligned_as_wanted(void **state)
+{
+    struct heap_test test = heap_begin(NULL, 0);
+    struct memclient_heap_options options = MEMCLIENT_HEAP_OPTIONS_INIT;
+    const uint64_t sizes[] = {4160, 192, 3 * 4096, 4 * MIB, 320};
+    struct memclient_heap *heap;
+    void *p;
+
+    options.block_sizes = sizes;
+    options.n_block_sizes = 5;
+    options.slab_size = 16 * MIB;
+    assert_done(memclient_heap_create(test.ctx, &options, &heap));
+    for (uint64_t alignment = 1; alignment <= 2 * MIB; alignment *= 2)
+        for (unsigned i = 0; i < 3; i++) {
+            assert_done(memclient_heap_alloc_aligned(heap, 100, alignment, &p));
+            assert_true((uintptr_t)p % alignment == 0);
+            pattern_write(p, 100, alignment);
+        }
+    /* 192 bytes for up to 64, twelve KiB for up to 4096, and else the largest */
+    assert_int_equal(info_of(heap).slabs, 1 + 1 + 7);
+    assert_refused(memclient_heap_alloc_aligned(heap, 100, 0, &p), EINVAL);
+    assert_refused(memclient_heap_alloc_aligned(heap, 100, 96, &p), EINVAL);
+    assert_refused(memclient_heap_alloc_aligned(heap, 100, 4 * MIB, &p), EINVAL);
+    assert_refused(memclient_heap_alloc_aligned(heap, 4 * MIB + 1, 64, &p), EMSGSIZE);
+    assert_refused(memclient_heap_alloc_aligned(test.heap, 100, 2 * BLOCK, &p), EMSGSIZE);
+    assert_sentence("multiple of 131072");
+    memclient_heap_close(heap);
+    heap_end(&test);
+}
+
 /* Takes what it is sent, tells whether it has the contents, changes and gives it back. */
 static void take_and_give(int channel, void *context)
 {
@@ -116,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(blocks_are_allocated_and_freed),
+        at_broker(blocks_are_aligned_as_wanted),
         at_broker(a_block_goes_to_another_process_and_back),
         at_broker(it_goes_on_without_a_broker),
     };

@@ -266,7 +266,7 @@ void full()
     options.slab_size = 65536;
     options.slabs_max = 2;
     const heap here = heap::create(broker, options);
-    memclient::heap_resource resource(here), same(here);
+    memclient::heap_resource resource(here);
     {
         std::pmr::list<std::pmr::vector<char>> pages(&resource);
 
@@ -286,16 +286,59 @@ void full()
     check(is_bad_alloc([&] { large.resize(4097); }));
     std::vector<std::uint64_t, memclient::heap_allocator<std::uint64_t>> huge(here);
     check(is_bad_alloc([&] { (void)huge.get_allocator().allocate(SIZE_MAX / 4); }));
-    /* pages are aligned as such, small blocks to 64 */
-    void *page = resource.allocate(100, 4096), *two[2];
-    check(reinterpret_cast<std::uintptr_t>(page) % 4096 == 0);
-    resource.deallocate(page, 100, 4096);
-    check(is_bad_alloc([&] {
-        for (void *&one : two)
-            one = resource.allocate(64, 128);
-        (void)std::exchange(two[0], nullptr);
-    }));
-    check(resource == resource && resource != same);
+}
+
+struct alignas(1024) Aligned {
+    char text[1500];
+};
+
+bool is_at_multiple(const void *address, std::size_t of)
+{
+    return reinterpret_cast<std::uintptr_t>(address) % of == 0;
+}
+
+/* Blocks of 192 bytes are large enough, and each fourth of them aligned; those of 320 are as bad. */
+void alignments()
+{
+    const memclient::context broker;
+    memclient::heap_options options;
+    void *made[8];
+    std::error_code code;
+
+    options.block_sizes = {192, 320, 2048, 3072};
+    options.slab_size = 65536;
+    const heap here = heap::create(broker, options);
+    memclient::heap_resource resource(here);
+    for (std::size_t alignment = 64; alignment <= 1024; alignment *= 2) {
+        for (void *&one : made) {
+            one = resource.allocate(100, alignment);
+            check(is_at_multiple(one, alignment));
+        }
+        for (void *one : made)
+            resource.deallocate(one, 100, alignment);
+    }
+    std::vector<Aligned, memclient::heap_allocator<Aligned>> one(1, here);
+    const block_ptr<Aligned> another = here.make<Aligned>();
+    check(is_at_multiple(one.data(), alignof(Aligned)) && is_at_multiple(another.get(), alignof(Aligned)));
+    check(is_bad_alloc([&] { (void)resource.allocate(64, 4096); }));
+    check(!here.alloc_aligned(64, 4096, code) && code == std::errc::message_size);
+    check(!here.alloc_aligned(64, 96, code) && code == std::errc::invalid_argument);
+    check(here.query().blocks_mine == 2);
+}
+
+/* Containers of one heap move their memory from one to the other. */
+void equal_resources()
+{
+    const memclient::context broker;
+    const heap here = heap::create(broker, sizes_of(64, 4096)), another = heap::create(broker, sizes_of(64, 4096));
+    memclient::heap_resource first(here), second(here), other(another);
+
+    check(first == second && second == first && first != other && first != *std::pmr::new_delete_resource());
+    second.deallocate(first.allocate(64), 64);
+    std::pmr::vector<char> from(std::size_t{4096}, 'x', &first), to(&second);
+    const void *at = from.data();
+    to = std::move(from);
+    check(to.data() == at && to[4095] == 'x' && here.query().blocks_mine == 1);
 }
 
 } // namespace
@@ -309,5 +352,7 @@ int main()
     containers();
     allocators();
     full();
+    alignments();
+    equal_resources();
     return 0;
 }

@@ -107,9 +107,9 @@ int directory_refresh(struct memclient_heap *heap)
 
 /* ---- adding ------------------------------------------------------------------------------------------------------ */
 
-static void directory_name(const struct memclient_heap *heap, unsigned number, char name[MEMCLIENT_NAME_SIZE])
+static void directory_name(const char *heap_name, unsigned number, char name[MEMCLIENT_NAME_SIZE])
 {
-    (void)snprintf(name, MEMCLIENT_NAME_SIZE, "%.*s/%u", MEMCLIENT_NAME_MAX - 5, heap->name, number);
+    (void)snprintf(name, MEMCLIENT_NAME_SIZE, "%.*s/%u", MEMCLIENT_NAME_MAX - 5, heap_name, number);
 }
 
 /* Is it that slab, as it is mapped here, or one of its number that a member left when it died? */
@@ -129,21 +129,26 @@ static bool directory_is_slab(struct memclient_heap *heap, unsigned number, stru
 }
 
 /* 1: the name is another buffer's, which the user has given it. */
-static int directory_unbind_one(struct memclient_heap *heap, unsigned number)
+static int directory_unbind_below(struct memclient_heap *heap, const char *heap_name, unsigned number)
 {
     char name[MEMCLIENT_NAME_SIZE];
     struct memclient_buffer *buf;
     int r;
 
-    if (!*heap->name)
+    if (!*heap_name)
         return 0;
-    directory_name(heap, number, name);
+    directory_name(heap_name, number, name);
     r = memclient_open_name(heap->ctx, name, ALL_WRITING, &buf);
     if (r)
         return r == -ENOENT ? 0 : directory_is_refusal(r) ? 1 : r;
     r = directory_is_slab(heap, number, buf) ? memclient_unbind_name(heap->ctx, name) : 1;
     memclient_buffer_unref(buf);
     return r == -ENOENT ? 0 : r;
+}
+
+static int directory_unbind_one(struct memclient_heap *heap, unsigned number)
+{
+    return directory_unbind_below(heap, heap->name, number);
 }
 
 /*
@@ -157,7 +162,7 @@ static int directory_bind(struct memclient_heap *heap, const struct slab *slab)
 
     if (!*heap->name || __atomic_load_n(&heap->control->destroyed, __ATOMIC_SEQ_CST))
         return 0;
-    directory_name(heap, slab->number, name);
+    directory_name(heap->name, slab->number, name);
     r = memclient_bind_name(slab->buf, name, NULL);
     if (r == -EEXIST) {
         r = directory_unbind_one(heap, slab->number);
@@ -368,7 +373,7 @@ void directory_sweep(struct memclient_heap *heap, const bool *members)
     }
 }
 
-int directory_destroy(struct memclient_heap *heap)
+int directory_destroy(struct memclient_heap *heap, const char *name)
 {
     int r = 0;
 
@@ -377,6 +382,6 @@ int directory_destroy(struct memclient_heap *heap)
     /* of numbers that were ever used: the broker may serve a member's last request once that one was swept */
     for (unsigned number = 0; number < HEAP_SLABS && r >= 0; number++)
         if (word_load(directory_word(heap, number)))
-            r = directory_unbind_one(heap, number);
+            r = directory_unbind_below(heap, name, number);
     return r < 0 ? r : 0;
 }

@@ -25,5 +25,5 @@ void directory_trim(struct memclient_heap *heap, unsigned keep);
 /* With the locks of those members: ends what they were busy with. */
 void directory_sweep(struct memclient_heap *heap, const bool *members);
 
-/* With `sweep`: unbinds the names of all slabs; those that are added from now on get none. */
-int directory_destroy(struct memclient_heap *heap);
+/* With `sweep`: unbinds the names of all slabs that are below that one; those that are added from now on get none. */
+int directory_destroy(struct memclient_heap *heap, const char *name);

@@ -19,6 +19,8 @@
 
 #define ALL_WRITING     (MEMCLIENT_READ | MEMCLIENT_WRITE)
 #define SLAB_NAMES_ROOM 5 /* "/1023" */
+/* A buffer has 64 at most, and others may be bound meanwhile. */
+#define NAMES_MAX 100
 
 /* ---- the object -------------------------------------------------------------------------------------------------- */
 
@@ -209,18 +211,17 @@ static int heap_adopt(struct memclient_heap *heap)
 
 /*
  * The slabs of a heap with a name have names, too, whoever adds them. Which name it is, the broker knows; what members
- * write could make this process bind and unbind its user's other names.
+ * write could make this process bind and unbind its user's other names. 1: it is another user's.
  */
-static int heap_find_name(struct memclient_heap *heap)
+static int heap_find_name(const struct memclient_heap *heap, char name[MEMCLIENT_NAME_SIZE])
 {
     struct memclient_buffer_info info = MEMCLIENT_BUFFER_INFO_INIT;
     int r = memclient_buffer_query(heap->control_buf, &info);
 
     if (r)
         return r;
-    (void)snprintf(heap->name, sizeof(heap->name), "%s", info.name);
-    heap->named_by_other = info.names && (!*info.name || !strncmp(info.name, "uid:", 4));
-    return 0;
+    (void)snprintf(name, MEMCLIENT_NAME_SIZE, "%s", info.name);
+    return info.names && (!*info.name || !strncmp(info.name, "uid:", 4));
 }
 
 /* Takes the buffer. */
@@ -236,8 +237,9 @@ static int heap_open(struct memclient_context *ctx, struct memclient_buffer *buf
     heap->control_buf = buf;
     r = heap_adopt(heap);
     if (!r && heap->control)
-        r = heap_find_name(heap);
-    if (!r)
+        r = heap_find_name(heap, heap->name);
+    heap->named_by_other = r > 0;
+    if (r >= 0)
         r = heap_finish(heap);
     if (r)
         return r;
@@ -286,6 +288,31 @@ void memclient_heap_close(struct memclient_heap *heap)
     heap_free(heap);
 }
 
+/* The heap's own name comes after those of its slabs: as long as it has that, somebody can do the rest. */
+static int heap_unbind(struct memclient_heap *heap, const char *name)
+{
+    int r = directory_destroy(heap, name);
+
+    if (!r)
+        r = memclient_unbind_name(heap->ctx, name);
+    return r == -ENOENT ? 0 : r;
+}
+
+/* Also those that were bound to it later, and the names of slabs that members who came by those have added. */
+static int heap_unbind_all(struct memclient_heap *heap)
+{
+    char name[MEMCLIENT_NAME_SIZE];
+    int r = *heap->name ? heap_unbind(heap, heap->name) : 0;
+
+    for (unsigned i = 0; !r && i < NAMES_MAX; i++) {
+        r = heap_find_name(heap, name);
+        if (r || !*name)
+            break;
+        r = heap_unbind(heap, name);
+    }
+    return r > 0 ? fail_with(EACCES, "the heap has another user's name as well, which only that user can unbind") : r;
+}
+
 int memclient_heap_destroy(struct memclient_heap *heap)
 {
     int r = check_pointer(heap, "heap");
@@ -294,14 +321,10 @@ int memclient_heap_destroy(struct memclient_heap *heap)
         r = fail_with(EPERM, "a reader cannot destroy a heap");
     if (!r && heap->named_by_other)
         r = fail_with(EACCES, "only members of the user whose name the heap has destroy it");
-    /* its own name comes last: as long as it has that, somebody can do the rest */
-    if (!r && *heap->name) {
+    if (!r) {
         pthread_mutex_lock(&heap->sweep);
-        r = directory_destroy(heap);
+        r = heap_unbind_all(heap);
         pthread_mutex_unlock(&heap->sweep);
-        if (!r)
-            r = memclient_unbind_name(heap->ctx, heap->name);
-        r = r == -ENOENT ? 0 : r;
     }
     if (!r)
         memclient_heap_close(heap);

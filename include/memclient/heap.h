@@ -135,8 +135,9 @@ MEMCLIENT_API int memclient_heap_open_name(struct memclient_context *ctx, const 
 MEMCLIENT_API void memclient_heap_close(struct memclient_heap *heap);
 
 /*
- * The same, and unbinds the names of the slabs and of the heap: it lives until the last member has left. If it fails,
- * the heap is still open; if it was interrupted by a death, it can be opened by its name and destroyed again.
+ * The same, and unbinds the names of the slabs and every name that the heap has: it lives until the last member has
+ * left. If it fails, the heap is still open; if a death interrupts it, the heap can be opened by the name that it still
+ * has and destroyed again.
  *     -EPERM      a reader cannot destroy a heap
  *     -EACCES     the heap has another user's name
  */

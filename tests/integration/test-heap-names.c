@@ -102,6 +102,44 @@ static void nothing_of_a_destroyed_heap_stays(void **state)
     heap_end(&test);
 }
 
+/* Names that were bound to it later go as well, and those of slabs that a member who came by one has added. */
+static void every_name_of_a_destroyed_heap_goes(void **state)
+{
+    struct heap_test test = heap_begin("first", 0);
+    struct memclient_context *second = broker_connect(test.broker);
+    struct memclient_buffer *control;
+    struct memclient_heap *other;
+    void *p;
+
+    assert_done(memclient_heap_alloc(test.heap, BLOCK, &p));
+    assert_done(memclient_open_name(second, "first", 0, &control));
+    assert_done(memclient_bind_name(control, "second", NULL));
+    assert_done(memclient_unbind_name(second, "first"));
+    assert_done(memclient_bind_name(control, "third/name", NULL));
+    assert_done(memclient_heap_open_name(second, "second", &other));
+    for (unsigned i = 0; i < BLOCKS_OF_SLAB; i++)
+        assert_done(memclient_heap_alloc(other, BLOCK, &p));
+    assert_int_equal(broker_status(test.ctx).names, 4);
+    memclient_buffer_unref(control);
+    memclient_heap_close(other);
+    assert_done(memclient_heap_destroy(test.heap));
+    test.heap = NULL;
+    assert_int_equal(broker_status(test.ctx).names, 0);
+    assert_true(WAIT_UNTIL(broker_buffers(test.ctx) == 0));
+
+    /* one that had none at first */
+    test.heap = heap_of(test.ctx, NULL, 0);
+    assert_done(memclient_heap_share(test.heap, NULL, &test.start.token));
+    assert_done(memclient_open_token(test.ctx, &test.start.token, 0, &control));
+    assert_done(memclient_bind_name(control, "late", NULL));
+    memclient_buffer_unref(control);
+    assert_done(memclient_heap_destroy(test.heap));
+    test.heap = NULL;
+    assert_int_equal(broker_status(test.ctx).names, 0);
+    memclient_context_close(second);
+    heap_end(&test);
+}
+
 static void allocate_as_a_stranger(int channel, void *context)
 {
     struct memclient_heap *heap = heap_open_in_child(context);
@@ -142,6 +180,7 @@ int main(void)
         at_broker(a_heap_with_a_name_stays),
         at_broker(slabs_of_a_heap_with_a_name_have_names),
         at_broker(nothing_of_a_destroyed_heap_stays),
+        at_broker(every_name_of_a_destroyed_heap_goes),
         at_broker(strangers_share_blocks_but_add_no_named_slabs),
     };
     return test_run(tests, NULL, NULL);

@@ -13,16 +13,18 @@
 
 /*
  * The first hint that is true. Hints are others' too, so each may be wrong, and who clears them all the time could keep
- * this busy: it goes round the bitmaps twice.
+ * this busy. So it goes round the bitmaps twice, where each hint that is wrong counts as much as a word of them; wrong
+ * by honest mistake are only those that other caches had in mind when the bitmaps were made from the words.
  */
 static bool block_pop(struct memclient_heap *heap, struct heap_cache *cache, unsigned class, unsigned member,
                       void **address)
 {
     struct cache_class *cached = &cache->classes[class];
-    uint64_t left = 2 * (uint64_t)heap_n_slabs(heap) * (1 + slab_hint_words(heap->geometry.classes[class].n_blocks));
+    uint64_t left = 2 * ((uint64_t)heap_n_slabs(heap) * (1 + slab_hint_words(heap->geometry.classes[class].n_blocks)) +
+                         (uint64_t)heap->n_caches * cached->max);
 
     for (;;) {
-        while (cached->n) {
+        for (; cached->n; left -= left > 0) {
             struct hint hint = cached->hints[--cached->n];
             uint64_t *word = &hint.slab->words[hint.index], seen = word_load(word);
 

@@ -158,20 +158,28 @@ void cache_put(struct heap_cache *cache, struct slab *slab, uint64_t index)
         cache_note_free(slab, index / 64, UINT64_C(1) << index % 64);
 }
 
+/* One that is freed meanwhile may be noted as taken, until this is done again. */
+static bool cache_rebuild_word(struct slab *slab, uint64_t word)
+{
+    uint64_t free = 0, first = word * 64, seen;
+
+    for (unsigned bit = 0; bit < 64 && first + bit < slab->n_blocks; bit++)
+        if (word_is_free(__atomic_load_n(&slab->words[first + bit], __ATOMIC_RELAXED)))
+            free |= UINT64_C(1) << bit;
+    seen = __atomic_load_n(&slab->hints[word], __ATOMIC_RELAXED);
+    if (free & seen)
+        cache_note_free(slab, word, free);
+    if (~free & ~seen)
+        (void)__atomic_or_fetch(&slab->hints[word], ~free, __ATOMIC_RELAXED);
+    return free;
+}
+
 static bool cache_rebuild_slab(struct slab *slab)
 {
     bool found = false;
 
-    for (uint64_t word = 0; word < slab_hint_words(slab->n_blocks); word++) {
-        uint64_t mask = 0, first = word * 64;
-
-        for (unsigned bit = 0; bit < 64 && first + bit < slab->n_blocks; bit++)
-            if (word_is_free(__atomic_load_n(&slab->words[first + bit], __ATOMIC_RELAXED)))
-                mask |= UINT64_C(1) << bit;
-        if (mask)
-            cache_note_free(slab, word, mask);
-        found = found || mask;
-    }
+    for (uint64_t word = 0; word < slab_hint_words(slab->n_blocks); word++)
+        found = cache_rebuild_word(slab, word) || found;
     return found;
 }
 

@@ -95,7 +95,7 @@ static int calls_alloc_searching(struct memclient_heap *heap, unsigned class, vo
         return 0;
     if (cache_rebuild(heap, class) && block_alloc(heap, class, address))
         return 0;
-    member_sweep_others(heap, 1);
+    member_sweep_others(heap, 1, FUTILE_MAX);
     if (cache_rebuild(heap, class) && block_alloc(heap, class, address))
         return 0;
     return calls_alloc_added(heap, class, address);
@@ -233,9 +233,10 @@ static int calls_take_slowly(struct memclient_heap *heap, const struct memclient
     int r;
 
     pthread_mutex_lock(&heap->sweep);
-    r = directory_refresh(heap);
+    heap_begin_asking(heap, FUTILE_MAX);
+    r = directory_refresh(heap, block_slab(block));
     pthread_mutex_unlock(&heap->sweep);
-    if (r)
+    if (r && r != -EAGAIN)
         return r;
     r = block_take(heap, block, address);
     return r > 0 ? fail_with(ESTALE, "slab %u, of which the block is, is gone", block_slab(block)) : r;
@@ -275,7 +276,7 @@ int memclient_heap_sweep(struct memclient_heap *heap)
     int r = calls_check_member(heap, "sweep");
 
     if (!r)
-        member_sweep_others(heap, 1);
+        member_sweep_others(heap, 1, FUTILE_MAX_ALL);
     return r;
 }
 
@@ -284,7 +285,7 @@ int memclient_heap_trim(struct memclient_heap *heap)
     int r = calls_check_member(heap, "trim a heap");
 
     if (!r)
-        member_sweep_others(heap, 0);
+        member_sweep_others(heap, 0, FUTILE_MAX_ALL);
     return r;
 }
 
@@ -331,8 +332,9 @@ int memclient_heap_query(struct memclient_heap *heap, struct memclient_heap_info
     for (unsigned i = 0; i < heap->geometry.n_classes; i++)
         filled.block_sizes[i] = heap->geometry.classes[i].block_size;
     pthread_mutex_lock(&heap->sweep);
+    heap_begin_asking(heap, FUTILE_MAX_ALL);
     if (heap->control)
-        (void)directory_refresh(heap);
+        (void)directory_refresh_all(heap);
     for (unsigned i = 0; i < heap_n_slabs(heap); i++)
         if (heap_slab(heap, i))
             calls_count_slab(heap, heap_slab(heap, i), &filled);

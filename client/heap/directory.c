@@ -10,8 +10,6 @@
 #include "rpc/fail.h"
 
 #define ALL_WRITING (MEMCLIENT_READ | MEMCLIENT_WRITE)
-/* Calls that a directory of nonsense costs. */
-#define REFUSALS_MAX 32
 
 static uint64_t *directory_word(struct memclient_heap *heap, unsigned number)
 {
@@ -80,29 +78,35 @@ static int directory_look(struct memclient_heap *heap, unsigned number)
     }
     if (slab || entry_kind(word) != ENTRY_LIVE || heap->refused[number] == word)
         return 0;
+    if (!futile_may_ask(&heap->in_slabs, number))
+        return fail_with(EAGAIN, "too many slabs have ended, or the heap's directory of them is damaged: try again");
     r = directory_open(heap, number, word);
     if (r == -ESTALE)
         directory_forget(heap, number, word);
     else if (directory_is_refusal(r))
         heap->refused[number] = word;
-    return r;
+    else
+        return r;
+    futile_note(&heap->in_slabs);
+    return 0;
 }
 
-int directory_refresh(struct memclient_heap *heap)
+int directory_refresh(struct memclient_heap *heap, unsigned first)
 {
-    unsigned refusals = 0;
-    int first = 0;
+    int failed = 0;
 
-    for (unsigned number = 0; number < HEAP_SLABS; number++) {
-        int r = directory_look(heap, number);
+    for (unsigned i = 0; i < HEAP_SLABS; i++) {
+        int r = directory_look(heap, (first + i) % HEAP_SLABS);
 
-        /* slabs that have ended are no damage: a member that made many has died */
-        if (directory_is_refusal(r) && ++refusals > REFUSALS_MAX)
-            return fail_with(EBADMSG, "the heap's directory of slabs is damaged");
-        if (r && r != -ESTALE && !directory_is_refusal(r) && !first)
-            first = r;
+        if (r && (!failed || failed == -EAGAIN))
+            failed = r;
     }
-    return first;
+    return failed;
+}
+
+int directory_refresh_all(struct memclient_heap *heap)
+{
+    return directory_refresh(heap, heap->in_slabs.next);
 }
 
 /* ---- adding ------------------------------------------------------------------------------------------------------ */
@@ -361,16 +365,27 @@ void directory_trim(struct memclient_heap *heap, unsigned keep)
 
 /* ---- others that died -------------------------------------------------------------------------------------------- */
 
-void directory_sweep(struct memclient_heap *heap, const bool *members)
+bool directory_sweep(struct memclient_heap *heap, const bool *members)
 {
-    for (unsigned number = 0; number < HEAP_SLABS; number++) {
+    unsigned first = heap->in_names.next;
+    bool done = true;
+
+    for (unsigned i = 0; i < HEAP_SLABS; i++) {
+        unsigned number = (first + i) % HEAP_SLABS;
         uint64_t word = word_load(directory_word(heap, number));
 
         if (entry_kind(word) != ENTRY_BUSY || !members[entry_member(word)])
             continue;
+        /* a member is busy with one slab at a time, or few */
+        if (*heap->name && !futile_may_ask(&heap->in_names, number)) {
+            done = false;
+            continue;
+        }
+        futile_note(&heap->in_names);
         (void)directory_unbind_one(heap, number);
         (void)word_swap(directory_word(heap, number), word, entry_make(ENTRY_FREE, 0, entry_incarnation(word) + 1));
     }
+    return done;
 }
 
 int directory_destroy(struct memclient_heap *heap, const char *name)

@@ -11,10 +11,13 @@
 #include "heap/heap.h"
 
 /*
- * With `sweep`: maps slabs that others have added, and unmaps those that are gone. 0: all that there are are mapped.
- *     -EBADMSG   too many entries lead to no slab
+ * With `sweep`: maps slabs that others have added, and unmaps those that are gone, that number first. 0: all that there
+ * are are mapped.
+ *     -EAGAIN   too many entries lead to no slab, so not all were looked at
  */
-int directory_refresh(struct memclient_heap *heap);
+int directory_refresh(struct memclient_heap *heap, unsigned first);
+/* The same, wherever it stopped the last time. */
+int directory_refresh_all(struct memclient_heap *heap);
 
 /* Adds a slab of that class. */
 int directory_add(struct memclient_heap *heap, unsigned class);
@@ -22,8 +25,8 @@ int directory_add(struct memclient_heap *heap, unsigned class);
 /* Gives back slabs of which every block is free, but `keep` of each class. */
 void directory_trim(struct memclient_heap *heap, unsigned keep);
 
-/* With the locks of those members: ends what they were busy with. */
-void directory_sweep(struct memclient_heap *heap, const bool *members);
+/* With the locks of those members: ends what they were busy with. False: not all of it. */
+bool directory_sweep(struct memclient_heap *heap, const bool *members);
 
 /* With `sweep`: unbinds the names of all slabs that are below that one; those that are added from now on get none. */
 int directory_destroy(struct memclient_heap *heap, const char *name);

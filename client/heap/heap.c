@@ -244,7 +244,7 @@ static int heap_open(struct memclient_context *ctx, struct memclient_buffer *buf
     if (r)
         return r;
     if (heap->control)
-        member_sweep_others(heap, 1);
+        member_sweep_others(heap, 1, FUTILE_MAX_ALL);
     heap_register(heap);
     *heapp = steal_ptr(&heap);
     return 0;

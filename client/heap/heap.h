@@ -75,6 +75,20 @@ struct heap_queue_open {
     bool fits; /* it was a queue, of this reader, when it was opened; else nothing is written to it */
 };
 
+/*
+ * What others have written leads to calls of the broker. Those that lead to nothing are counted, since who writes such
+ * entries again and again could keep everybody busy with them. There may be many honest ones, where members with slabs
+ * or readers have died: who allocates does a part, and begins the next time where it has stopped, so that no entry is
+ * left out; who sweeps or opens the heap does all.
+ */
+#define FUTILE_MAX     32
+#define FUTILE_MAX_ALL HEAP_SLABS
+
+struct futile {
+    unsigned left; /* of this call of the program */
+    unsigned next; /* which entry to begin with */
+};
+
 struct memclient_heap {
     struct list in_process;
     struct memclient_context *ctx;
@@ -91,11 +105,12 @@ struct memclient_heap {
     int import_fd;                        /* by which a child opens the control buffer again */
 
     pthread_mutex_t grow, sweep, lock;
-    struct slab *slabs[HEAP_SLABS];               /* atomic; changed with `lock`, freed when no cache is locked */
-    unsigned n_slabs;                             /* atomic: all numbers are below */
-    struct range_index index;                     /* of their addresses */
-    uint64_t refused[HEAP_SLABS];                 /* words of entries that lead to no slab; with `sweep` */
-    struct heap_queue_open *queues[HEAP_MEMBERS]; /* with `sweep` */
+    struct slab *slabs[HEAP_SLABS]; /* atomic; changed with `lock`, freed when no cache is locked */
+    unsigned n_slabs;               /* atomic: all numbers are below */
+    struct range_index index;       /* of their addresses */
+    uint64_t refused[HEAP_SLABS];   /* words of entries that lead to no slab; with `sweep` */
+    struct futile in_slabs, in_names, in_queues, in_readers; /* with `sweep` */
+    struct heap_queue_open *queues[HEAP_MEMBERS];            /* with `sweep` */
 
     unsigned n_caches; /* a power of two */
     struct heap_cache *caches;
@@ -119,6 +134,25 @@ static inline unsigned heap_n_slabs(const struct memclient_heap *heap)
 static inline bool slab_is_leaving(const struct slab *slab)
 {
     return __atomic_load_n(&slab->leaving, __ATOMIC_ACQUIRE);
+}
+
+/* With `sweep`: another call of the program begins. */
+static inline void heap_begin_asking(struct memclient_heap *heap, unsigned futile_max)
+{
+    heap->in_slabs.left = heap->in_names.left = heap->in_queues.left = heap->in_readers.left = futile_max;
+}
+
+/* False: there were too many, so that entry is for the next time. */
+static inline bool futile_may_ask(struct futile *futile, unsigned entry)
+{
+    if (futile->left == 1)
+        futile->next = entry;
+    return futile->left > 0;
+}
+
+static inline void futile_note(struct futile *futile)
+{
+    futile->left -= futile->left > 0;
 }
 
 /* The address of a block. */

@@ -28,7 +28,8 @@
  * **Trust.** A heap is one trust domain: any member can spoil the data and the books of all. But nothing that is read
  * here makes another one crash, loop or leave the slab. Geometry is copied and checked when a heap is opened, and never
  * read again; indexes are checked against the copy; tokens lead to buffers whose size and kind are checked; each loop
- * is bounded by the copy, and a swap that fails is not repeated without bound.
+ * is bounded by the copy, calls of the broker that lead to nothing are counted, and a swap that fails is not repeated
+ * without bound.
  */
 #pragma once
 

@@ -14,8 +14,6 @@
 #include "rpc/fail.h"
 
 #define ALL_WRITING (MEMCLIENT_READ | MEMCLIENT_WRITE)
-/* Calls that entries of nonsense cost. */
-#define REFUSALS_MAX 32
 
 /* ---- queues, as members have them open --------------------------------------------------------------------------- */
 
@@ -76,8 +74,9 @@ static bool queue_head_fits(const struct memclient_heap *heap, const struct heap
            !memcmp(queue->id, heap->geometry.id, sizeof(queue->id));
 }
 
-/* That of a reader's entry. */
-static int queue_open(struct memclient_heap *heap, unsigned number, uint64_t word, struct heap_queue_open **ret)
+/* That of a reader's entry. A call that leads to something else, or to nothing, is noted. */
+static int queue_open(struct memclient_heap *heap, unsigned number, uint64_t word, struct futile *futile,
+                      struct heap_queue_open **ret)
 {
     struct memclient_token token = heap->control->members[number].queue;
     struct heap_queue_open *open = heap->queues[number];
@@ -89,12 +88,18 @@ static int queue_open(struct memclient_heap *heap, unsigned number, uint64_t wor
         open = NULL;
     }
     if (!open) {
+        if (!futile_may_ask(futile, number))
+            return fail_with(EAGAIN, "too many readers' entries lead to no queue: try again");
         r = memclient_open_token(heap->ctx, &token, ALL_WRITING, &buf);
         if (!r)
             r = queue_map(buf, entry_incarnation(word), &open);
-        if (r)
+        if (r) {
+            futile_note(futile);
             return r;
+        }
         open->fits = queue_head_fits(heap, open->queue, number, entry_incarnation(word));
+        if (!open->fits)
+            futile_note(futile);
         heap->queues[number] = open;
     }
     *ret = open;
@@ -117,32 +122,50 @@ static void queue_free_block(struct memclient_heap *heap, unsigned number, uint6
         cache_note_free(slab, index / 64, UINT64_C(1) << index % 64);
 }
 
-static void queue_drain(struct memclient_heap *heap, unsigned number, struct heap_queue *queue)
+static void queue_drain(struct memclient_heap *heap, unsigned number, struct heap_queue *queue, uint64_t *left)
 {
     uint64_t tail = word_load(&queue->tail), n = word_load(&queue->head) - tail;
 
     if (n > HEAP_QUEUE_ENTRIES)
         n = HEAP_QUEUE_ENTRIES;
+    if (n > *left)
+        n = *left;
+    *left -= n;
     for (uint64_t i = 0; i < n; i++)
         queue_free_block(heap, number, word_load(&queue->entries[(tail + i) % HEAP_QUEUE_ENTRIES]));
     if (n)
         (void)word_swap(&queue->tail, tail, tail + n);
 }
 
+/* A block is in one queue at a time. */
+static uint64_t queue_entries_max(struct memclient_heap *heap)
+{
+    uint64_t n = HEAP_QUEUE_ENTRIES;
+
+    for (unsigned number = 0; number < heap_n_slabs(heap); number++)
+        if (heap_slab(heap, number))
+            n += heap_slab(heap, number)->n_blocks;
+    return n;
+}
+
 void queue_drain_all(struct memclient_heap *heap)
 {
-    unsigned refusals = 0;
+    uint64_t left = queue_entries_max(heap);
+    unsigned first = heap->in_queues.next;
 
-    for (unsigned number = 1; number < HEAP_MEMBERS && refusals < REFUSALS_MAX; number++) {
+    for (unsigned i = 0; i < HEAP_MEMBERS; i++) {
+        unsigned number = (first + i) % HEAP_MEMBERS;
         uint64_t word = word_load(&heap->control->members[number].word);
         struct heap_queue_open *open;
 
-        if (entry_kind(word) != ENTRY_READER)
+        if (!left) {
+            heap->in_queues.next = number;
+            return;
+        }
+        if (!number || entry_kind(word) != ENTRY_READER)
             queue_close(heap, number);
-        else if (queue_open(heap, number, word, &open) || !open->fits)
-            refusals++;
-        else
-            queue_drain(heap, number, open->queue);
+        else if (!queue_open(heap, number, word, &heap->in_queues, &open) && open->fits)
+            queue_drain(heap, number, open->queue, &left);
     }
 }
 
@@ -150,7 +173,7 @@ bool queue_reader_is_gone(struct memclient_heap *heap, unsigned number)
 {
     uint64_t word = word_load(&heap->control->members[number].word);
     struct heap_queue_open *open;
-    int r = queue_open(heap, number, word, &open);
+    int r = queue_open(heap, number, word, &heap->in_readers, &open);
 
     /* a reader holds its queue, so that it would not have ended */
     if (r == -ESTALE)

@@ -89,14 +89,14 @@ bool sweep_numbers(struct memclient_heap *heap, const struct sweep_dead *dead)
     bool done;
 
     sweep_mark(heap, dead, ENTRY_BUSY);
-    done = !directory_refresh(heap);
+    done = !directory_refresh_all(heap);
     for (unsigned i = 0; i < heap_n_slabs(heap); i++) {
         struct slab *slab = heap_slab(heap, i);
 
         if (slab)
             done = sweep_slab(heap, slab, dead) && done;
     }
-    directory_sweep(heap, dead->is);
+    done = directory_sweep(heap, dead->is) && done;
     sweep_invitations(heap, dead);
     for (unsigned number = 1; number < HEAP_MEMBERS; number++)
         if (dead->is[number])
@@ -129,10 +129,13 @@ bool sweep_is_dead(struct memclient_heap *heap, unsigned number)
 unsigned sweep_all(struct memclient_heap *heap)
 {
     struct sweep_dead dead = {.n = 0};
+    unsigned first = heap->in_readers.next;
 
     queue_drain_all(heap);
-    for (unsigned number = 1; number < HEAP_MEMBERS; number++) {
-        if (number == heap_member(heap) || entry_kind(word_load(sweep_entry(heap, number))) == ENTRY_FREE ||
+    for (unsigned i = 0; i < HEAP_MEMBERS; i++) {
+        unsigned number = (first + i) % HEAP_MEMBERS;
+
+        if (!number || number == heap_member(heap) || entry_kind(word_load(sweep_entry(heap, number))) == ENTRY_FREE ||
             lock_try(heap->lock_fd, number) <= 0)
             continue;
         dead.is[number] = sweep_is_dead(heap, number);

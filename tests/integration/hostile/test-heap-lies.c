@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lies about a heap that are aimed at something: one at a time, by a member that writes what members share. Random
- * ones are in test-heap-garbage.c. What others have that is none of the heap's stays as it is, mapped and named.
+ * ones are in test-heap-garbage.c. What others have that is none of the heap's stays as it is, mapped and named, and
+ * they spend little time on it, which is counted in what they look at and ask.
  */
 #include "tests/integration/clients.h"
 
@@ -9,6 +10,7 @@
 
 #include <memclient/heap.h>
 
+#include "heap/block.h"
 #include "heap/layout.h"
 
 #define BLOCK 4096u
@@ -311,6 +313,114 @@ static void other_buffers_keep_their_names(void **state)
     broker_finish(broker);
 }
 
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+#define SMALL 64u
+
+/*
+ * All blocks are taken, and all hints say that they are not. How many were believed, the bitmap tells, since each is
+ * noted there when it is looked at. The words of 131 072 blocks fill 2048 words of the bitmap.
+ */
+static void hints_that_lie_are_not_believed_for_long(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    const uint64_t n = 131072, words = slab_hint_words(n);
+    struct memclient_heap *heap = heap_new(ctx, NULL, SMALL, n * SMALL);
+    struct memclient_buffer *control_buf, *slab_buf;
+    struct heap_control *control = map_control(liar, heap, &control_buf);
+    struct memclient_address_info where = MEMCLIENT_ADDRESS_INFO_INIT;
+    uint64_t *word, *hints, believed = 0;
+    void *p, *blocks;
+
+    assert_done(memclient_heap_alloc(heap, SMALL, &p));
+    blocks = map_token(liar, &control->slabs[0].writing, &slab_buf);
+    word = (void *)((char *)blocks + n * SMALL + sizeof(struct slab_head));
+    hints = word + n;
+    for (uint64_t i = 0; i < n; i++)
+        word[i] = word_make(1, 0, (unsigned)memclient_heap_member(heap));
+    memset(hints, 0, words * sizeof(*hints));
+    assert_int_equal(block_alloc(heap, 0, &p), 0);
+    for (uint64_t i = 0; i < words; i++)
+        believed += (unsigned)__builtin_popcountll(hints[i]);
+    assert_true(believed > 0 && believed <= 4 * words);
+    /* one that is free is found nevertheless, whatever the hints say */
+    word[n - 1] = word_make(2, 0, 0);
+    memset(hints, 0, words * sizeof(*hints));
+    assert_done(memclient_heap_alloc(heap, SMALL, &p));
+    assert_done(memclient_address_query(p, &where));
+    assert_int_equal(where.buffer_id, memclient_buffer_id(slab_buf));
+    assert_int_equal(where.offset, (n - 1) * SMALL);
+    memclient_buffer_unref(slab_buf);
+    memclient_buffer_unref(control_buf);
+    memclient_heap_close(heap);
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
+enum { LIE_ENDED_SLABS, LIE_OTHER_SLABS, LIE_BUSY_SLABS, LIE_ENDED_QUEUES, LIE_OTHER_QUEUES, LIES };
+
+static void lie_everywhere(struct heap_control *control, unsigned lie, const struct memclient_token *ended,
+                           const struct memclient_token *other, uint32_t incarnation)
+{
+    const struct memclient_token *token = lie == LIE_ENDED_SLABS || lie == LIE_ENDED_QUEUES ? ended : other;
+
+    for (unsigned number = 1; lie <= LIE_BUSY_SLABS && number < HEAP_SLABS; number++) {
+        control->slabs[number].class = 0;
+        control->slabs[number].writing = *token;
+        control->slabs[number].word =
+            lie == LIE_BUSY_SLABS ? entry_make(ENTRY_BUSY, 900, incarnation) : entry_make(ENTRY_LIVE, 0, incarnation);
+    }
+    if (lie == LIE_BUSY_SLABS)
+        control->members[900].word = entry_make(ENTRY_LIVE, 0, incarnation);
+    for (unsigned number = 2; lie > LIE_BUSY_SLABS && number < HEAP_MEMBERS; number++) {
+        control->members[number].queue = *token;
+        control->members[number].word = entry_make(ENTRY_READER, 0, incarnation);
+    }
+}
+
+/* A thousand entries that lead to nothing cost who allocates some dozens of calls, and not a thousand or several. */
+static void lies_cost_few_calls(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, "lies", BLOCK, BLOCK);
+    struct memclient_token ended, other;
+    struct memclient_buffer *control_buf, *buf;
+    struct heap_control *control = map_control(liar, heap, &control_buf);
+    uint32_t incarnation = 1;
+    void *p;
+
+    assert_done(memclient_alloc(liar, sizeof(struct heap_queue), NULL, &buf));
+    ended = token_of(buf);
+    memclient_buffer_unref(buf);
+    assert_done(memclient_alloc(liar, sizeof(struct heap_queue), NULL, &buf));
+    other = token_of(buf);
+    for (unsigned i = 0; i < 2; i++)
+        assert_done(memclient_heap_alloc(heap, BLOCK, &p));
+    for (unsigned lie = 0; lie < LIES; lie++)
+        for (unsigned i = 0; i < 3; i++) {
+            uint64_t before;
+
+            lie_everywhere(control, lie, &ended, &other, ++incarnation * 2);
+            before = broker_status(liar).requests;
+            assert_refused(memclient_heap_alloc(heap, BLOCK, &p), ENOMEM);
+            assert_in_range(broker_status(liar).requests - before, 1, 200);
+        }
+    /* who sweeps is done with all that can be done */
+    lie_everywhere(control, LIE_ENDED_QUEUES, &ended, &other, ++incarnation * 2);
+    assert_done(memclient_heap_sweep(heap));
+    for (unsigned number = 2; number < HEAP_MEMBERS; number++)
+        assert_int_equal(entry_kind(control->members[number].word), ENTRY_FREE);
+    memclient_buffer_unref(buf);
+    memclient_buffer_unref(control_buf);
+    assert_done(memclient_heap_destroy(heap));
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +430,8 @@ int main(void)
         at_broker(no_member_cuts_what_others_map),
         at_broker(memory_of_others_is_no_slab),
         at_broker(other_buffers_keep_their_names),
+        at_broker(hints_that_lie_are_not_believed_for_long),
+        at_broker(lies_cost_few_calls),
     };
     return test_run(tests, NULL, NULL);
 }

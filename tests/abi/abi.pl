@@ -14,6 +14,7 @@
 use strict;
 use warnings;
 use File::Basename;
+use File::Find;
 use File::Temp;
 
 my $srcdir = $ENV{srcdir} // '.';
@@ -140,12 +141,18 @@ sub members {
     return map { $_->{offset} / 8 . ' ' . name_of($_->{'type-id'}) . ($_->{name} && " $_->{name}") } @{$type->{members} // []};
 }
 
+# What programs see the inside of. abidw tells private types by the names of files, which others may have as well.
+my $headers;
+find(sub { $headers .= slurp($_) if /\.h$/ }, "$srcdir/include/memclient");
+
 sub describe {
     my ($type, $name) = @_;
 
     $facts{"$name: $_->{name} = $_->{value}"} = 1 for @{$type->{values} // []};
     return if $type->{tag} eq 'enum-decl' || $type->{'is-declaration-only'};
     my @members = members($type);
+    # what it leads to, programs may see for other reasons
+    return if $type->{name} =~ $ours && $headers !~ /\b\Q$name\E\s*\{/;
     $facts{"$name: at $_"} = 1 for @members;
     my $grows = @members && $members[0] eq '0 size_t size' ? ' or more' : '';
     $facts{"$name: " . $type->{'size-in-bits'} / 8 . " bytes$grows"} = 1;

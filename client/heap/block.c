@@ -92,6 +92,20 @@ static int block_find(struct memclient_heap *heap, struct heap_cache *cache, uin
     return 0;
 }
 
+int block_size(struct memclient_heap *heap, uint64_t address, uint64_t *bytes)
+{
+    struct heap_cache *cache = cache_lock(heap);
+    struct slab *slab;
+    uint64_t index;
+    int r;
+
+    r = block_find(heap, cache, address, &slab, &index);
+    if (!r)
+        *bytes = slab->block_size;
+    cache_unlock(cache);
+    return r;
+}
+
 /* Passes a block that this member owns on. It must not have it any more when another thread can get it. */
 static int block_pass(struct memclient_heap *heap, struct slab *slab, uint64_t index, unsigned to, unsigned owner,
                       uint64_t *passed)

@@ -46,6 +46,9 @@ int block_alloc(struct memclient_heap *heap, unsigned class, void **address);
 
 int block_free(struct memclient_heap *heap, uint64_t address);
 
+/* What the block has that begins there, in bytes. */
+int block_size(struct memclient_heap *heap, uint64_t address, uint64_t *bytes);
+
 /* `token` may be NULL. */
 int block_give(struct memclient_heap *heap, uint64_t address, uint64_t to, struct memclient_block *block,
                struct memclient_token *token);

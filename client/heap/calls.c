@@ -189,6 +189,15 @@ int memclient_heap_free(struct memclient_heap *heap, void *address)
     return heap ? block_free(heap, (uintptr_t)address) : check_pointer(heap, "heap");
 }
 
+int memclient_block_size(struct memclient_heap *heap, const void *address, uint64_t *bytes)
+{
+    int r = check_pointer(heap, "heap");
+
+    if (!r)
+        r = check_pointer(bytes, "bytes");
+    return r ? r : block_size(heap, (uintptr_t)address, bytes);
+}
+
 int memclient_block_give(struct memclient_heap *heap, void *address, uint64_t to, struct memclient_block *block)
 {
     int r = check_pointer(heap, "heap");

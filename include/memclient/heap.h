@@ -202,6 +202,14 @@ MEMCLIENT_API int memclient_heap_alloc_aligned(struct memclient_heap *heap, uint
 MEMCLIENT_API int memclient_heap_free(struct memclient_heap *heap, void *address);
 
 /*
+ * How many bytes the block has that begins at an address, whoever owns it: one of the sizes of the heap, as they were
+ * rounded up. For who has taken it, and was told no length. Makes no call.
+ *     -EFAULT     the address is in no slab of this heap
+ *     -EINVAL     no block begins there
+ */
+MEMCLIENT_API int memclient_block_size(struct memclient_heap *heap, const void *address, uint64_t *bytes);
+
+/*
  * Gives a block to the member `to`, or 0 = to any. From now on it may not be used here. Until it is taken, this member
  * may take it back, unless it was given to a reader. Makes no call. Errors as of memclient_heap_free(), and
  *     -EPERM      also: a reader cannot give blocks

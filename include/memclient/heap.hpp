@@ -232,6 +232,15 @@ class [[nodiscard]] heap : public detail::owner<memclient_heap, memclient_heap_c
         return own<T>(taken);
     }
 
+    /* How many bytes the block has that begins at an address. */
+    std::uint64_t block_size(const volatile void *address, on_error on = {}) const
+    {
+        std::uint64_t bytes = 0;
+
+        on(memclient_block_size(get(), const_cast<const void *>(address), &bytes));
+        return bytes;
+    }
+
     void sweep(on_error on = {}) const { on(memclient_heap_sweep(get())); }
     void trim(on_error on = {}) const { on(memclient_heap_trim(get())); }
 

@@ -73,13 +73,15 @@ static void take_and_give(int channel, void *context)
     const struct heap_start *start = context;
     struct memclient_heap *heap = heap_open_in_child(start);
     struct memclient_block block;
-    uint64_t me;
+    uint64_t me, bytes;
     void *p;
 
     me = memclient_heap_member(heap);
     CHECK(pass_bytes(channel, &me, sizeof(me)));
     while (take_bytes(channel, &block, sizeof(block))) {
         CHECK_DONE(memclient_block_take(heap, &block, &p));
+        CHECK_DONE(memclient_block_size(heap, p, &bytes));
+        CHECK(bytes == BLOCK);
         CHECK_REFUSED(memclient_block_take(heap, &block, &p), EALREADY);
         CHECK(pattern_holds(p, BLOCK, 1));
         pattern_write(p, BLOCK, 2);

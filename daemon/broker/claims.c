@@ -12,6 +12,7 @@
 #include "broker/events.h"
 #include "broker/export.h"
 #include "broker/lifecycle.h"
+#include "broker/oom.h"
 #include "broker/state.h"
 #include "broker/subscriptions.h"
 #include "mem/handle.h"
@@ -25,8 +26,10 @@ int claim_hold(struct broker *broker, struct session *session, struct buffer *bu
     if (r)
         return r;
     record_commit(&broker->sessions.holds, *ret);
-    if ((*ret)->record->refs == 1)
+    if ((*ret)->record->refs == 1) {
         event_hold(broker, EVENT_HELD, *ret);
+        oom_begin(broker, session);
+    }
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "broker/broker.h"
 #include "broker/lookup.h"
 #include "broker/oom.h"
@@ -23,6 +24,8 @@
 
 #define DEATHS_MAX      256
 #define DEATHS_USER_MAX 32
+/* for a worker that looks whether it was for want of memory, once the end is known */
+#define DEATHS_LOOK_MS 10000
 /* in one turn of the loop */
 #define DEATHS_A_TURN 16
 
@@ -36,10 +39,11 @@ struct death_who {
 
 struct death {
     struct list link;
+    struct broker *broker;
     struct death_who who;
     int pidfd;             /* owned */
-    struct oom_look *look; /* it is looked whether the kernel has killed for want of memory */
-    bool oom;              /* it has */
+    struct oom_look *look; /* whether the kernel has killed for want of memory; or NULL */
+    struct timer late;     /* nobody waits for that any longer */
     enum peer_end end;     /* and its status, once it is known */
     int status;
 };
@@ -64,8 +68,8 @@ static void death_unwatch(struct broker *broker, const struct death *death)
 
 static void death_free(struct broker *broker, struct death *death)
 {
-    if (death->look)
-        oom_cancel(death->look);
+    oom_look_end(death->look);
+    timer_disarm(&broker->timers, &death->late);
     list_remove(&death->link);
     broker->deaths.n--;
     death_unwatch(broker, death);
@@ -139,14 +143,31 @@ static void death_enter_end(struct broker *broker, const struct death_who *who, 
     death_enter(broker, who, oom && is_killed(end, status) ? HISTORY_END_OOM : ends[end], status);
 }
 
+static void death_finish(struct broker *broker, struct death *death)
+{
+    bool oom = death->look && is_killed(death->end, death->status) && oom_take(death->look);
+
+    death_enter_end(broker, &death->who, death->end, death->status, oom);
+    keeper_drop(broker->options.keeper, KEEPER_SESSION, death->who.session);
+    death_free(broker, death);
+}
+
+static void death_is_late(struct timer *timer)
+{
+    struct death *death = container_of(timer, struct death, late);
+
+    death_finish(death->broker, death);
+}
+
 /* It is told once all is known. */
 static void death_settle(struct broker *broker, struct death *death)
 {
-    if (death->end == PEER_END_UNREAPED || (death->look && is_killed(death->end, death->status)))
+    if (death->end == PEER_END_UNREAPED)
         return;
-    death_enter_end(broker, &death->who, death->end, death->status, death->oom);
-    keeper_drop(broker->options.keeper, KEEPER_SESSION, death->who.session);
-    death_free(broker, death);
+    if (death->look && !oom_has_looked(death->look) && is_killed(death->end, death->status))
+        timer_arm(&broker->timers, &death->late, deadline_after_ms(DEATHS_LOOK_MS));
+    else
+        death_finish(broker, death);
 }
 
 /* How many of this user's causes are waited for? */
@@ -172,15 +193,12 @@ bool deaths_have(const struct broker *broker, uint64_t session)
     return deaths_find(broker, session);
 }
 
-static void death_counted(struct broker *broker, uint64_t session, bool more)
+static void death_counted(struct broker *broker, uint64_t session)
 {
     struct death *death = deaths_find(broker, session);
 
-    if (!death)
-        return;
-    death->look = NULL;
-    death->oom = more;
-    death_settle(broker, death);
+    if (death)
+        death_settle(broker, death);
 }
 
 /* Takes the descriptor if it waits: for the parent, and (of a session) for a worker that counts. */
@@ -196,7 +214,12 @@ static bool death_wait(struct broker *broker, const struct death_who *who, const
     death = malloc(sizeof(*death));
     if (!death)
         return false;
-    *death = (struct death){.who = *who, .pidfd = *pidfd, .end = end, .status = status};
+    *death = (struct death){.broker = broker,
+                            .who = *who,
+                            .pidfd = *pidfd,
+                            .late = TIMER_INIT(death_is_late),
+                            .end = end,
+                            .status = status};
     event.data.ptr = death;
     if (end == PEER_END_UNREAPED && epoll_ctl(deaths->epoll, EPOLL_CTL_ADD, *pidfd, &event) < 0) {
         free(death);
@@ -208,6 +231,8 @@ static bool death_wait(struct broker *broker, const struct death_who *who, const
         free(death);
         return false;
     }
+    if (end != PEER_END_UNREAPED)
+        timer_arm(&broker->timers, &death->late, deadline_after_ms(DEATHS_LOOK_MS));
     *pidfd = -1;
     deaths->n++;
     list_append(&deaths->list, &death->link);

@@ -26,8 +26,10 @@ struct client {
     struct subscriptions *subscriptions; /* if it wants any of single buffers or names, or of those that are queued */
     bool died;                           /* it has ended since its process died; how, while that is not told yet: */
     uint32_t death_end, death_status;
+    bool oom_begun;
     struct oom_group *oom;      /* where it is counted that the kernel kills for want of memory; NULL: not known */
-    struct oom_look *finds_oom; /* a worker looks for that; or NULL */
+    uint64_t oom_before;        /* so many, when it began */
+    struct oom_look *finds_oom; /* a worker looks for both; or NULL */
     struct list lingering;      /* its grace is over, but `in_use` is open or mapped somewhere (I6) */
     uint64_t in_use;
     uint64_t taken;   /* slots of its cache whose holds have ended without a commit yet: caches.c */

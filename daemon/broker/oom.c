@@ -11,9 +11,12 @@
 #include "broker/state.h"
 #include "sys/peer.h"
 
-/* The group of a session's process. */
+/* A control group, as long as a session or a death refers to it. */
 struct oom_group {
-    uint64_t kills;
+    RB_ENTRY(oom_group) link;
+    struct oom_groups *groups;
+    unsigned refs;
+    uint64_t taken; /* of its kills: deaths have been explained by them */
     char file[];
 };
 
@@ -23,10 +26,45 @@ struct oom_look {
     uint64_t session;
     /* of the first one: for whom, unless it has gone */
     struct client *client;
-    /* of the second one: how many there were; and NULL if nobody wants it any more */
+    /* of the second one, until nobody wants it any more: how many there were before */
+    struct oom_group *group;
     uint64_t before;
-    oom_done_fn *done;
+    oom_done_fn *done; /* NULL: it was called */
 };
+
+static int compare_groups(const struct oom_group *a, const struct oom_group *b)
+{
+    return strcmp(a->file, b->file);
+}
+
+TREE_GENERATE(oom_groups, oom_group, link, compare_groups)
+
+/* NULL: there is no memory. */
+static struct oom_group *oom_group_ref(struct oom_groups *groups, const char *file)
+{
+    size_t size = strlen(file) + 1;
+    struct oom_group *group = calloc(1, sizeof(*group) + size), *found;
+
+    if (!group)
+        return NULL;
+    memcpy(group->file, file, size);
+    group->groups = groups;
+    found = RB_INSERT(oom_groups, groups, group);
+    if (found) {
+        free(group);
+        group = found;
+    }
+    group->refs++;
+    return group;
+}
+
+static void oom_group_unref(struct oom_group *group)
+{
+    if (!group || --group->refs)
+        return;
+    RB_REMOVE(oom_groups, group->groups, group);
+    free(group);
+}
 
 static struct oom_look *oom_look_new(struct broker *broker, const struct session *session, void (*done)(struct job *))
 {
@@ -43,17 +81,7 @@ static struct oom_look *oom_look_new(struct broker *broker, const struct session
     return look;
 }
 
-static struct oom_group *oom_group_new(const struct kills_job *found)
-{
-    size_t size = strlen(found->file) + 1;
-    struct oom_group *group = malloc(sizeof(*group) + size);
-
-    if (!group)
-        return NULL;
-    group->kills = found->kills;
-    memcpy(group->file, found->file, size);
-    return group;
-}
+/* ---- the first one ----------------------------------------------------------------------------------------------- */
 
 /* Asked last: while the process lived, its number could not be another one's. */
 static bool oom_is_of(const struct session *session)
@@ -69,7 +97,8 @@ static void oom_begun(struct job *job)
     if (client) {
         client->finds_oom = NULL;
         if (look->job.known && oom_is_of(find_session(look->broker, look->session)))
-            client->oom = oom_group_new(&look->job);
+            client->oom = oom_group_ref(&look->broker->oom_groups, look->job.file);
+        client->oom_before = look->job.kills;
     }
     free(look);
 }
@@ -78,8 +107,9 @@ void oom_begin(struct broker *broker, struct session *session)
 {
     struct client *client = client_of(session);
 
-    if (!broker->options.groups_root || client->oom || client->finds_oom)
+    if (!broker->options.groups_root || client->oom_begun)
         return;
+    client->oom_begun = true;
     client->finds_oom = oom_look_new(broker, session, oom_begun);
     if (!client->finds_oom)
         return;
@@ -92,36 +122,6 @@ bool oom_is_known(const struct session *session)
     return client_of(session)->oom;
 }
 
-static void oom_looked(struct job *job)
-{
-    struct oom_look *look = container_of(job, struct oom_look, job.job);
-
-    if (look->done)
-        look->done(look->broker, look->session, look->job.known && look->job.kills > look->before);
-    free(look);
-}
-
-struct oom_look *oom_look(struct broker *broker, const struct session *session, oom_done_fn *done)
-{
-    const struct oom_group *group = client_of(session)->oom;
-    struct oom_look *look = oom_look_new(broker, session, oom_looked);
-
-    if (!look)
-        return NULL;
-    look->done = done;
-    look->before = group->kills;
-    (void)snprintf(look->job.file, sizeof(look->job.file), "%s", group->file);
-    kills_job_submit(&broker->jobs, &look->job);
-    return look;
-}
-
-/* What waits for a worker costs memory. */
-void oom_cancel(struct oom_look *look)
-{
-    look->done = NULL;
-    (void)job_withdraw(&look->job.job);
-}
-
 void oom_end(struct client *client)
 {
     if (client->finds_oom) {
@@ -129,6 +129,66 @@ void oom_end(struct client *client)
         (void)job_withdraw(&client->finds_oom->job.job);
     }
     client->finds_oom = NULL;
-    free(client->oom);
+    oom_group_unref(client->oom);
     client->oom = NULL;
+}
+
+/* ---- the second one ---------------------------------------------------------------------------------------------- */
+
+static void oom_looked(struct job *job)
+{
+    struct oom_look *look = container_of(job, struct oom_look, job.job);
+    oom_done_fn *done = look->done;
+
+    if (!look->group) {
+        free(look);
+        return;
+    }
+    look->done = NULL;
+    done(look->broker, look->session);
+}
+
+struct oom_look *oom_look(struct broker *broker, const struct session *session, oom_done_fn *done)
+{
+    const struct client *client = client_of(session);
+    struct oom_look *look = oom_look_new(broker, session, oom_looked);
+
+    if (!look)
+        return NULL;
+    look->done = done;
+    look->before = client->oom_before;
+    look->group = client->oom;
+    look->group->refs++;
+    (void)snprintf(look->job.file, sizeof(look->job.file), "%s", look->group->file);
+    kills_job_submit(&broker->jobs, &look->job);
+    return look;
+}
+
+bool oom_has_looked(const struct oom_look *look)
+{
+    return !look->done;
+}
+
+bool oom_take(struct oom_look *look)
+{
+    struct oom_group *group = look->group;
+    uint64_t no_reason = group->taken > look->before ? group->taken : look->before;
+
+    if (!oom_has_looked(look) || !look->job.known || look->job.kills <= no_reason)
+        return false;
+    group->taken = no_reason + 1;
+    return true;
+}
+
+/* One that waits for a worker costs memory, and is withdrawn. */
+void oom_look_end(struct oom_look *look)
+{
+    if (!look)
+        return;
+    oom_group_unref(look->group);
+    look->group = NULL;
+    if (oom_has_looked(look))
+        free(look);
+    else
+        (void)job_withdraw(&look->job.job);
 }

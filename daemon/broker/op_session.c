@@ -88,7 +88,8 @@ static int session_resume(struct op *op, const struct hello_args *args, struct h
     session_attach(session, args->connection, args->peer);
     timers_clear_record(&broker->timers, TIME_GRACE, args->resume);
     list_remove(&client->lingering);
-    oom_begin(broker, session);
+    if (session->n_holds)
+        oom_begin(broker, session);
     op->session = args->resume;
     fill_hello(broker, session, result);
     return args->release_log ? give_release_log(broker, session, result) : 0;
@@ -179,7 +180,6 @@ static int session_open(struct op *op, const struct hello_args *args, struct hel
     PROBE(session_begin, session->record->head.id, session->record->uid, session->record->pid,
           &session->record->program[0]);
     session_occupies(broker, session, args);
-    oom_begin(broker, session);
     op->session = session->record->head.id;
     fill_hello(broker, session, result);
     return args->release_log ? give_release_log(broker, session, result) : 0;

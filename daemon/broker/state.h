@@ -28,6 +28,7 @@
 #include "broker/caches.h"
 #include "broker/deaths.h"
 #include "broker/jobs.h"
+#include "broker/oom.h"
 #include "broker/operations.h"
 #include "broker/pending.h"
 #include "broker/timers.h"
@@ -78,6 +79,7 @@ struct broker {
     struct history *history; /* report.h */
     struct counters *counters;
     struct deaths deaths;
+    struct oom_groups oom_groups;
 
     struct ledger *ledger;
     struct accounts accounts;

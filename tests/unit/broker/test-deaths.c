@@ -4,11 +4,16 @@
  * tells that and on one that does not.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "broker/state.h"
 #include "history/counters.h"
 #include "history/history.h"
@@ -167,8 +172,8 @@ static void kills_are(unsigned kills)
     files_put("sys/fs/cgroup/worker/memory.events", text);
 }
 
-/* In a group of its own, in which so many were killed before. */
-static uint64_t worker_in_group(struct child *child, unsigned kills)
+/* In the group, which is looked at where kills are counted only. */
+static uint64_t worker_in_group_without_a_buffer(struct child *child, unsigned kills)
 {
     uint64_t session;
     char path[64];
@@ -182,6 +187,16 @@ static uint64_t worker_in_group(struct child *child, unsigned kills)
     files_put(path, "0::/worker\n");
     kills_are(kills);
     session = host_session_of(7, child->pid, UID_WORKER);
+    host_settle();
+    return session;
+}
+
+/* In the group, in which so many were killed before, and with a buffer. */
+static uint64_t worker_in_group(struct child *child, unsigned kills)
+{
+    uint64_t session = worker_in_group_without_a_buffer(child, kills), buffer;
+
+    assert_int_equal(host_alloc(session, 4096, 0, &buffer), 0);
     host_settle();
     return session;
 }
@@ -256,6 +271,73 @@ static void a_group_that_has_gone_says_nothing(void **state)
     assert_true(WAIT_UNTIL(has_ended(HISTORY_END_SIGNAL)));
 }
 
+/* How the session of this child ended, once it has been killed and that is told. */
+static enum history_end end_of_killed(struct child *child, uint64_t session)
+{
+    const struct history_record *record;
+
+    child_kill(child);
+    assert_true(WAIT_UNTIL(session_is_gone(session)));
+    assert_true(HOST_UNTIL(!has_ended(HISTORY_END_DIED)));
+    record = latest(HISTORY_ENDED);
+    assert_int_equal(record->session, session);
+    assert_int_equal(record->status, SIGKILL);
+    return record->end;
+}
+
+static void a_kill_that_was_counted_explains_one_death(void **state)
+{
+    struct child children[5];
+    uint64_t sessions[5];
+
+    for (unsigned i = 0; i < 4; i++)
+        sessions[i] = worker_in_group(&children[i], 2);
+    kills_are(3);
+    assert_int_equal(end_of_killed(&children[0], sessions[0]), HISTORY_END_OOM);
+    assert_int_equal(end_of_killed(&children[1], sessions[1]), HISTORY_END_SIGNAL);
+    kills_are(4);
+    sessions[4] = worker_in_group(&children[4], 4);
+    assert_int_equal(end_of_killed(&children[4], sessions[4]), HISTORY_END_SIGNAL);
+    assert_int_equal(end_of_killed(&children[2], sessions[2]), HISTORY_END_OOM);
+    assert_int_equal(end_of_killed(&children[3], sessions[3]), HISTORY_END_SIGNAL);
+    host_settle();
+    assert_true(RB_EMPTY(&host.broker->oom_groups));
+}
+
+static void whose_session_has_had_nothing_is_not_looked_at(void **state)
+{
+    struct child child;
+    uint64_t session = worker_in_group_without_a_buffer(&child, 2);
+
+    kills_are(3);
+    assert_int_equal(end_of_killed(&child, session), HISTORY_END_SIGNAL);
+}
+
+/* A worker hangs in reading the file. */
+static void a_worker_that_hangs_keeps_no_cause_back(void **state)
+{
+    struct child child;
+    uint64_t session = worker_in_group(&child, 2);
+    char path[PATH_MAX];
+    _cleanup_close_ int fd = -1;
+
+    assert_true(snprintf(path, sizeof(path), "%s/sys/fs/cgroup/worker/memory.events", files_root) < PATH_MAX);
+    files_put("sys/fs/cgroup/worker/memory.events", NULL);
+    assert_ok(mkfifo(path, 0600));
+    child_kill(&child);
+    assert_true(HOST_UNTIL(session_is_gone(session) && (fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0));
+    host_turn(1);
+    assert_int_equal(latest(HISTORY_ENDED)->end, HISTORY_END_DIED);
+    /* a minute later */
+    timers_run(&host.broker->timers, deadline_after_ms(60000));
+    assert_int_equal(latest(HISTORY_ENDED)->end, HISTORY_END_SIGNAL);
+    assert_int_equal(write(fd, "low 0\noom_kill 3\n", 17), 17);
+    fd = fd_close(fd);
+    host_settle();
+    assert_int_equal(latest(HISTORY_ENDED)->end, HISTORY_END_SIGNAL);
+    assert_ok(unlink(path));
+}
+
 static int set_up_files(void **state)
 {
     return files_set_up(state) || host_setup(state);
@@ -323,6 +405,9 @@ int main(void)
         WITH_FILES(others_that_the_group_lost_before_are_no_reason),
         WITH_FILES(who_exits_did_not_die_of_that),
         WITH_FILES(a_group_that_has_gone_says_nothing),
+        WITH_FILES(a_kill_that_was_counted_explains_one_death),
+        WITH_FILES(whose_session_has_had_nothing_is_not_looked_at),
+        WITH_FILES(a_worker_that_hangs_keeps_no_cause_back),
         cmocka_unit_test_setup_teardown(goodbye_is_no_death, host_setup, restore),
         cmocka_unit_test_setup_teardown(a_refusal_says_who_had_it, host_setup, restore),
     };

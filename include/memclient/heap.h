@@ -59,7 +59,8 @@ extern "C" {
 /* A heap, as this process has it open. */
 struct memclient_heap;
 
-/* A block that was given away: which one of which heap, and its generation. For members that have its slab. */
+/* A block that was given away: which one of which heap, and its generation. For members that have its slab. Opaque:
+ * programs copy and send the bytes. */
 struct memclient_block {
     uint64_t position;
     uint64_t generation;

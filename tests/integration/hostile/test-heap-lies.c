@@ -209,6 +209,48 @@ static void the_queue_of_another_reader_is_not_written(void **state)
     broker_finish(broker);
 }
 
+/* What another version may have laid out otherwise, and geometry that no heap has, is opened by nobody. */
+static void what_is_laid_out_otherwise_is_not_opened(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, NULL, BLOCK, 16 * BLOCK), *opened = NULL;
+    struct memclient_token token, invitation;
+    struct memclient_buffer *bufs[2];
+    struct heap_control *control = map_control(liar, heap, &bufs[0]);
+    struct heap_queue *queue;
+    uint64_t number;
+
+    assert_done(memclient_heap_share(heap, NULL, &token));
+    assert_done(memclient_heap_invite(heap, &invitation, &number));
+    queue = map_token(liar, &invitation, &bufs[1]);
+    control->version++;
+    queue->version++;
+    assert_refused(memclient_heap_open_token(ctx, &token, &opened), EPROTONOSUPPORT);
+    assert_refused(memclient_heap_open_token(ctx, &invitation, &opened), EPROTONOSUPPORT);
+    control->version = queue->version = HEAP_VERSION;
+    control->geometry.n_classes = queue->n_classes = HEAP_CLASSES + 1;
+    assert_refused(memclient_heap_open_token(ctx, &token, &opened), EBADMSG);
+    assert_sentence("damaged");
+    assert_refused(memclient_heap_open_token(ctx, &invitation, &opened), EBADMSG);
+    control->geometry.n_classes = queue->n_classes = 1;
+    control->geometry.classes[0].n_blocks = UINT64_MAX;
+    assert_refused(memclient_heap_open_token(ctx, &token, &opened), EBADMSG);
+    control->geometry.classes[0].n_blocks = 16;
+    control->magic++;
+    assert_refused(memclient_heap_open_token(ctx, &token, &opened), EBADMSG);
+    assert_sentence("no heap");
+    control->magic--;
+    assert_done(memclient_heap_open_token(liar, &token, &opened));
+    memclient_heap_close(opened);
+    memclient_buffer_unref(bufs[0]);
+    memclient_buffer_unref(bufs[1]);
+    memclient_heap_close(heap);
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
 /* ---- the memory itself ------------------------------------------------------------------------------------------- */
 
 /* Of what a member maps, another one cannot cut anything off, so that nobody gets SIGBUS. */
@@ -427,6 +469,7 @@ int main(void)
         at_broker(a_child_unmaps_nothing_but_slabs),
         at_broker(what_is_no_queue_is_not_written),
         at_broker(the_queue_of_another_reader_is_not_written),
+        at_broker(what_is_laid_out_otherwise_is_not_opened),
         at_broker(no_member_cuts_what_others_map),
         at_broker(memory_of_others_is_no_slab),
         at_broker(other_buffers_keep_their_names),

@@ -53,6 +53,32 @@ static void a_child_is_another_member(void **state)
     heap_end(&family.test);
 }
 
+static void destroy_in_child(int channel, void *context)
+{
+    const struct family *family = context;
+
+    (void)channel;
+    CHECK_DONE(memclient_heap_destroy(family->test.heap));
+}
+
+/* Whoever has it open may destroy it, and be no member yet. What the parent has stays until it leaves. */
+static void a_child_destroys_the_heap_for_all(void **state)
+{
+    struct family family = {.test = heap_begin("doomed", 0)};
+
+    assert_done(memclient_heap_alloc(family.test.heap, BLOCK, &family.block));
+    pattern_write(family.block, BLOCK, 4);
+    assert_int_equal(broker_status(family.test.ctx).names, 2);
+    child_run(destroy_in_child, &family);
+    assert_int_equal(broker_status(family.test.ctx).names, 0);
+    assert_true(pattern_holds(family.block, BLOCK, 4));
+    assert_done(memclient_heap_free(family.test.heap, family.block));
+    memclient_heap_close(family.test.heap);
+    family.test.heap = NULL;
+    assert_true(WAIT_UNTIL(broker_buffers(family.test.ctx) == 0));
+    heap_end(&family.test);
+}
+
 static void outlive_the_parent(int channel, void *context)
 {
     struct family *family = context;
@@ -101,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(a_child_is_another_member),
+        at_broker(a_child_destroys_the_heap_for_all),
         at_broker(a_child_keeps_slabs_that_its_parent_made),
     };
     return test_run(tests, NULL, NULL);

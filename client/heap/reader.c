@@ -122,19 +122,23 @@ static void queue_free_block(struct memclient_heap *heap, unsigned number, uint6
         cache_note_free(slab, index / 64, UINT64_C(1) << index % 64);
 }
 
-static void queue_drain(struct memclient_heap *heap, unsigned number, struct heap_queue *queue, uint64_t *left)
+/* False: there is more in it than `left`. */
+static bool queue_drain(struct memclient_heap *heap, unsigned number, struct heap_queue *queue, uint64_t *left)
 {
     uint64_t tail = word_load(&queue->tail), n = word_load(&queue->head) - tail;
+    bool all;
 
     if (n > HEAP_QUEUE_ENTRIES)
         n = HEAP_QUEUE_ENTRIES;
-    if (n > *left)
+    all = n <= *left;
+    if (!all)
         n = *left;
     *left -= n;
     for (uint64_t i = 0; i < n; i++)
         queue_free_block(heap, number, word_load(&queue->entries[(tail + i) % HEAP_QUEUE_ENTRIES]));
     if (n)
         (void)word_swap(&queue->tail, tail, tail + n);
+    return all;
 }
 
 /* A block is in one queue at a time. */
@@ -158,14 +162,13 @@ void queue_drain_all(struct memclient_heap *heap)
         uint64_t word = word_load(&heap->control->members[number].word);
         struct heap_queue_open *open;
 
-        if (!left) {
+        if (!number || entry_kind(word) != ENTRY_READER)
+            queue_close(heap, number);
+        else if (!queue_open(heap, number, word, &heap->in_queues, &open) && open->fits &&
+                 !queue_drain(heap, number, open->queue, &left)) {
             heap->in_queues.next = number;
             return;
         }
-        if (!number || entry_kind(word) != ENTRY_READER)
-            queue_close(heap, number);
-        else if (!queue_open(heap, number, word, &heap->in_queues, &open) && open->fits)
-            queue_drain(heap, number, open->queue, &left);
     }
 }
 

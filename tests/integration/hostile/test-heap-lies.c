@@ -450,6 +450,21 @@ static void lies_cost_few_calls(void **state)
             assert_refused(memclient_heap_alloc(heap, BLOCK, &p), ENOMEM);
             assert_in_range(broker_status(liar).requests - before, 1, 200);
         }
+    /* the last entry has its turn, though all others are written again each time */
+    for (unsigned lie = LIE_ENDED_SLABS; lie <= LIE_ENDED_QUEUES; lie++) {
+        uint64_t *last =
+            lie == LIE_ENDED_QUEUES ? &control->members[HEAP_MEMBERS - 1].word : &control->slabs[HEAP_SLABS - 1].word;
+
+        for (unsigned i = 0; lie != LIE_OTHER_SLABS && i < 40; i++) {
+            uint64_t kept = *last;
+
+            lie_everywhere(control, lie, &ended, &other, ++incarnation * 2);
+            if (i)
+                *last = kept;
+            assert_refused(memclient_heap_alloc(heap, BLOCK, &p), ENOMEM);
+        }
+        assert_true(lie == LIE_OTHER_SLABS || entry_kind(*last) == ENTRY_FREE);
+    }
     /* who sweeps is done with all that can be done */
     lie_everywhere(control, LIE_ENDED_QUEUES, &ended, &other, ++incarnation * 2);
     assert_done(memclient_heap_sweep(heap));
@@ -458,6 +473,47 @@ static void lies_cost_few_calls(void **state)
     memclient_buffer_unref(buf);
     memclient_buffer_unref(control_buf);
     assert_done(memclient_heap_destroy(heap));
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
+/* Queues that say that they are full, of a heap of a few blocks: who allocates looks into one of them, and goes on. */
+static void full_queues_are_looked_into_by_turns(void **state)
+{
+    enum { QUEUES = 12 };
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, NULL, BLOCK, 16 * BLOCK);
+    struct memclient_buffer *control_buf, *bufs[QUEUES];
+    struct heap_control *control = map_control(liar, heap, &control_buf);
+    struct heap_queue *queues[QUEUES];
+    uint64_t looked = 0;
+    void *p;
+
+    for (unsigned i = 0; i < 32; i++)
+        assert_done(memclient_heap_alloc(heap, BLOCK, &p));
+    for (uint32_t i = 0; i < QUEUES; i++) {
+        queues[i] = queue_of(liar, control, i + 2, &bufs[i]);
+        queues[i]->head = HEAP_QUEUE_ENTRIES;
+        control->members[i + 2].queue = token_of(bufs[i]);
+        control->members[i + 2].word = entry_make(ENTRY_READER, 1, 1);
+    }
+    assert_refused(memclient_heap_alloc(heap, BLOCK, &p), ENOMEM);
+    for (unsigned i = 0; i < QUEUES; i++)
+        looked += queues[i]->tail;
+    assert_in_range(looked, 32, 2 * (HEAP_QUEUE_ENTRIES + 32));
+    /* the last one has its turn, though the others are full again each time */
+    for (unsigned i = 0; i < QUEUES; i++) {
+        for (unsigned k = 0; k < QUEUES - 1; k++)
+            queues[k]->head = queues[k]->tail + HEAP_QUEUE_ENTRIES;
+        assert_refused(memclient_heap_alloc(heap, BLOCK, &p), ENOMEM);
+    }
+    assert_int_equal(queues[QUEUES - 1]->tail, HEAP_QUEUE_ENTRIES);
+    for (unsigned i = 0; i < QUEUES; i++)
+        memclient_buffer_unref(bufs[i]);
+    memclient_buffer_unref(control_buf);
+    memclient_heap_close(heap);
     memclient_context_close(liar);
     memclient_context_close(ctx);
     broker_finish(broker);
@@ -475,6 +531,7 @@ int main(void)
         at_broker(other_buffers_keep_their_names),
         at_broker(hints_that_lie_are_not_believed_for_long),
         at_broker(lies_cost_few_calls),
+        at_broker(full_queues_are_looked_into_by_turns),
     };
     return test_run(tests, NULL, NULL);
 }

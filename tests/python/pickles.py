@@ -130,6 +130,69 @@ class Keeping(PickleTest):
         self.assertEqual(memclient.set_pickling(), memclient.Pickling(60, None, False))
 
 
+class Requests(PickleTest):
+    """How often the broker is asked, which is most of what pickling and loading take."""
+
+    def asks(self, number, function, *args):
+        before = memclient.broker().requests
+        result = function(*args)
+        # one is that of broker()
+        self.assertEqual(memclient.broker().requests - before - 1, number)
+        return result
+
+    def test_of_the_sender(self):
+        a = self.asks(1, memclient.zeros, 1000)
+        # a token, which serves all pickles of this memory
+        self.asks(1, pickle.dumps, a)
+        for again in (a, a[::2], a[5:], a.view("u1"), a.view("M8[s]")):
+            self.asks(0, pickle.dumps, again)
+        a.flags.writeable = False
+        self.asks(0, pickle.dumps, a[:0])
+        self.asks(1, pickle.dumps, a)
+        self.asks(0, pickle.dumps, a)
+        memclient.set_pickling(uses=9)
+        for _ in range(2):
+            self.asks(1, pickle.dumps, a)
+
+    def test_of_the_receiver(self):
+        program = """if True:
+            import gc, memclient, pickle, sys
+
+            def asks(number, function, *args):
+                before = memclient.broker().requests
+                result = function(*args)
+                asked = memclient.broker().requests - before - 1
+                if asked != number:
+                    print(asked, "requests and not", number)
+                return result
+
+            def drop():
+                arrays.clear()
+                gc.collect()
+
+            p = bytes.fromhex(sys.argv[1])
+            # the descriptor comes with the answer; what is open need not be asked for
+            arrays = [asks(1, pickle.loads, p)]
+            arrays.append(asks(0, pickle.loads, p))
+            asks(1, pickle.dumps, arrays[0])
+            asks(0, pickle.dumps, arrays[1])
+            asks(1, drop)
+            arrays.append(asks(1, pickle.loads, p))
+        """
+        a = memclient.zeros(1000)
+        done = python(program, pickle.dumps(a).hex())
+        self.assertEqual((done.stdout, done.stderr), ("", ""))
+
+    def test_of_blocks(self):
+        with memclient.Pool(block_size=4096, slab_size=65536) as pool:
+            pickle.loads(pickle.dumps(pool.zeros(10)))
+            a = self.asks(0, pool.zeros, 10)
+            a = self.asks(0, pickle.loads, self.asks(0, pickle.dumps, a))
+            del a
+            gc.collect()
+            pool.destroy()
+
+
 class Hostile(PickleTest):
     """The sender makes everything up but the token, which is good."""
 

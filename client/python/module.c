@@ -10,9 +10,10 @@ static int module_exec(PyObject *module)
     Py_INCREF(PyExc_OSError);
     state->error = PyExc_OSError;
     if (buffer_add_type(module, state) || heap_add_type(module, state) || block_add_type(module, state) ||
-        PyModule_AddFunctions(module, errors_functions) || PyModule_AddFunctions(module, open_functions) ||
-        PyModule_AddFunctions(module, list_functions) || PyModule_AddFunctions(module, event_functions) ||
-        PyModule_AddFunctions(module, heap_functions) || PyModule_AddFunctions(module, numpy_functions))
+        PyModule_AddFunctions(module, errors_functions) || PyModule_AddFunctions(module, array_functions) ||
+        PyModule_AddFunctions(module, open_functions) || PyModule_AddFunctions(module, list_functions) ||
+        PyModule_AddFunctions(module, event_functions) || PyModule_AddFunctions(module, heap_functions) ||
+        PyModule_AddFunctions(module, numpy_functions))
         return -1;
     return PyModule_AddStringConstant(module, "library_version", memclient_version());
 }

@@ -49,6 +49,7 @@ extern PyMethodDef errors_functions[];
 int buffer_add_type(PyObject *module, struct module_state *state);
 int heap_add_type(PyObject *module, struct module_state *state);
 int block_add_type(PyObject *module, struct module_state *state);
+extern PyMethodDef array_functions[];
 extern PyMethodDef open_functions[];
 extern PyMethodDef list_functions[];
 extern PyMethodDef event_functions[];

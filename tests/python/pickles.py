@@ -225,6 +225,17 @@ class Hostile(PickleTest):
         ]:  # fmt: skip
             self.refused((3, offset), (4, shape), (5, strides))
 
+    def test_classes_of_numbers_are_not_asked(self):
+        class Growing(tuple):
+            looks = 0
+
+            def __iter__(self):
+                self.looks += 1
+                return iter((1,) if self.looks < 3 else (1 << 20,))
+
+        self.refused((4, Growing((1,))), kind=TypeError)
+        self.refused((4, (1,)), (5, Growing((1,))), kind=TypeError)
+
     def test_types_are_not_believed(self):
         for dtype in ["u2", "S1025", "O", "f8", [("a", "O")], [("a", "u1", (1025,))], [("a", "u1", (2**40, 2**40))],
                       object, np.dtype("u1"), None, 7, "", "no type", [("a", "V9999")], ("u1", (50,)), b"u1"]:  # fmt: skip

@@ -10,8 +10,9 @@ import numpy
 
 from . import _memclient
 from ._buffers import Buffer, view
-from ._pickling import check_extent, check_integers, keep_token, open_kept, settings
-from ._pool import Block, Pool, block_at, memory_at, take_block
+from ._memclient import array_at, check_extent
+from ._pickling import find_token, keep_token, make_token, open_kept, settings
+from ._pool import Block, Pool, block_at, has_pools, memory_at, take_block
 
 __all__ = ["Array"]
 
@@ -97,6 +98,24 @@ def _dtype_of(description: Any) -> numpy.dtype[Any]:
 
 def reduce_array(array: numpy.ndarray[Any, Any]) -> _Reduced | None:
     """How to pickle an array as a token; None if it does not lie in a buffer, or has elements that cannot be shared."""
+    found = array_at(array)
+    if found is None or (has_pools() and block_at(found[1]) is not None):
+        return _reduce_any(array)
+    description = _describe(array.dtype)
+    if description is None:
+        return None
+    number, address, offset = found
+    granted = find_token(number, True)
+    if granted is None:
+        opened = _memclient.at(Buffer, address)
+        if opened is None:
+            return None
+        granted = make_token(opened[0], True)
+    return open_array, (*granted, offset, array.shape, array.strides, description)
+
+
+def _reduce_any(array: numpy.ndarray[Any, Any]) -> _Reduced | None:
+    """The same of what array_at() knows nothing of: it is in a pool, read-only, not contiguous, or in no buffer."""
     if not array.nbytes:
         return None
     found = memory_at(array.__array_interface__["data"][0])
@@ -130,7 +149,6 @@ def open_array(
     description: Any,
 ) -> Array:
     """The array of a pickle. Nothing of its geometry is believed."""
-    check_integers(offset, shape, strides)
     dtype = _dtype(description)
     buffer = open_kept(Buffer, token, rights, counted)
     check_extent(offset, shape, strides, dtype.itemsize, buffer.size)
@@ -147,7 +165,6 @@ def open_block_array(
     description: Any,
 ) -> Array:
     """The same, of a pickle that gives a block away."""
-    check_integers(offset, shape, strides)
     dtype = _dtype(description)
     block = take_block(pool, reference)
     check_extent(offset, shape, strides, dtype.itemsize, pool.block_size)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _memclient
 from ._buffers import Buffer, Pages, Placement, memory_options
-from ._pickling import check_extent
+from ._memclient import check_extent
 from ._pool import memory_at
 
 if TYPE_CHECKING:

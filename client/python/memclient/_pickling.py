@@ -18,8 +18,6 @@ from ._times import milliseconds
 from .errors import Published
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ._buffers import Buffer
 
 __all__ = ["Pickling", "set_pickling"]
@@ -44,6 +42,9 @@ _KEEPING = 1
 
 # a token lasts longer than a pickle has to by this share of the time, for which it serves other pickles
 _SERVES = 0.25
+
+
+_Granted = tuple[bytes, int, bool]
 
 
 class _Kept(NamedTuple):
@@ -98,19 +99,30 @@ def settings() -> Pickling:
     return _settings
 
 
-def keep_token(buffer: Buffer, writable: bool) -> tuple[bytes, int, bool]:
+def keep_token(buffer: Buffer, writable: bool) -> _Granted:
     """A token that keeps the buffer as the settings say, the rights that it grants, and whether its uses are counted.
 
     Whoever loads a pickle may pickle the array again, so SHARE is among them. NoRight: `buffer` lacks that.
     """
+    return find_token(buffer.id, writable) or make_token(buffer, writable)
+
+
+def find_token(number: int, writable: bool) -> _Granted | None:
+    """The same, if there is one of this buffer that serves."""
     keep, uses, readonly = _settings
     rights = _GRANTED if writable and not readonly else _READER
-    key = (buffer.id, rights)
+    kept = _kept.get((number, rights))
     # time in which the machine sleeps counts
+    if kept is None or uses is not None or kept.expires < time.clock_gettime(time.CLOCK_BOOTTIME) + keep:
+        return None
+    return kept.token, rights, False
+
+
+def make_token(buffer: Buffer, writable: bool) -> _Granted:
+    """The same, a new one."""
+    keep, uses, readonly = _settings
+    rights = _GRANTED if writable and not readonly else _READER
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
-    kept = _kept.get(key)
-    if kept is not None and kept.expires >= now + keep and uses is None:
-        return kept.token, rights, False
     expires = keep * (1 + _SERVES)
     # what Buffer.share() would make of it, which costs as much as the call where the processor's caches are cold
     options = {"rights": rights, "flags": _KEEPING, "expiry_ms": milliseconds(expires, "keep")}
@@ -118,7 +130,7 @@ def keep_token(buffer: Buffer, writable: bool) -> tuple[bytes, int, bool]:
         options["uses"] = uses
     token: bytes = buffer._share(options)
     if uses is None:
-        _keep(key, _Kept(token, now + expires), now)
+        _keep((buffer.id, rights), _Kept(token, now + expires), now)
     return token, rights, uses is not None
 
 
@@ -171,19 +183,6 @@ def _note_opened(key: tuple[bytes, int], buffer: Buffer) -> None:
                 _opened.pop(other, None)
         _opened_limit = max(256, 2 * len(_opened))
     _opened[key] = weakref.ref(buffer)
-
-
-def check_extent(offset: int, shape: Sequence[int], strides: Sequence[int], itemsize: int, size: int) -> None:
-    """ValueError: some element is not within `size` bytes. Python's numbers do not overflow, as NumPy's do."""
-    low = high = offset
-    for number, stride in zip(shape, strides, strict=True):
-        if number < 0:
-            raise ValueError(f"no shape: {shape}")
-        if number > 1:
-            low += min(stride, 0) * (number - 1)
-            high += max(stride, 0) * (number - 1)
-    if low < 0 or high + itemsize > size:
-        raise ValueError(f"bytes {low} to {high + itemsize} are not within a buffer of {size} bytes")
 
 
 def check_integers(*values: Any) -> None:

@@ -369,6 +369,11 @@ def attach(key: str | bytes) -> Pool:
     return pool
 
 
+def has_pools() -> bool:
+    """Could a block be anywhere?"""
+    return bool(_pools)
+
+
 def block_at(address: int) -> Block | None:
     """The block of this process, or one that was, whose memory is at an address."""
     for reference in list(_pools.values()):

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from ._buffers import Buffer, view
-from ._pickling import check_extent, check_integers, keep_token, open_kept, settings
+from ._memclient import check_extent
+from ._pickling import check_integers, keep_token, open_kept, settings
 from ._pool import Block, Pool, memory_at, take_block
 from .errors import Published
 
@@ -31,7 +32,7 @@ def reduce_tensor(tensor: Any) -> tuple[Any, ...] | None:
     itemsize = tensor.element_size()
     shape, strides = tuple(tensor.shape), tensor.stride()
     try:
-        check_extent(offset, shape, [stride * itemsize for stride in strides], itemsize, size)
+        check_extent(offset, shape, tuple(stride * itemsize for stride in strides), itemsize, size)
     except ValueError:
         return None
     geometry = (offset, shape, strides, str(tensor.dtype).removeprefix("torch."), tensor.requires_grad)
@@ -90,7 +91,7 @@ def _lay(
     strides: tuple[int, ...],
 ) -> Any:
     itemsize = torch.empty((), dtype=dtype).element_size()
-    check_extent(offset, shape, [stride * itemsize for stride in strides], itemsize, size)
+    check_extent(offset, shape, tuple(stride * itemsize for stride in strides), itemsize, size)
     span = 1 + sum(stride * (number - 1) for number, stride in zip(shape, strides, strict=True) if number > 1)
     # PyTorch holds what it gets, and not a view of it: so that gets one
     elements = torch.frombuffer(view(memory), dtype=dtype, count=span, offset=offset)

@@ -82,7 +82,7 @@ static int holders_add_buffer(const struct memclient_buffer_info *info, void *da
         r = holders_add_rest(output, info);
     if (!r && info->tokens)
         r = output_row(output, holders_row(info, "tokens"));
-    if (!r && info->state == MEMCLIENT_BUFFER_STATE_DETACHED)
+    if (!r && info->detached_ms)
         r = output_row(output, holders_row(info, "open"));
     if (!r && info->names) {
         json_t *row = holders_row(info, "name");

@@ -94,7 +94,7 @@ static int leak_add_item(const struct memclient_buffer_info *info, void *data)
 {
     struct leaks *leaks = data;
 
-    if (info->state != MEMCLIENT_BUFFER_STATE_DETACHED)
+    if (!info->detached_ms)
         return 0;
     leaks->n++;
     leaks->bytes += info->bytes;

@@ -208,8 +208,8 @@ static void closing_slice_done(struct job *done)
 static void closing_start(struct broker *broker, struct buffer *buffer)
 {
     const struct buffer_record *record = buffer->record;
-    /* not the pages of a foreign one, nor those that others may have where the kernel does not say so */
-    bool may_empty = !buffer_is_foreign(buffer) && (!(record->flags & BUFFER_EXPORTED) || !broker->no_leases);
+    /* not the pages of a foreign one, nor those that others may have */
+    bool may_empty = !buffer_is_foreign(buffer) && !buffer_is_unproven(buffer);
     bool emptied = false;
     struct closing *closing = NULL;
 

@@ -83,14 +83,25 @@ void lifecycle_abandon(struct broker *broker, struct buffer *buffer)
 }
 
 /* `sole`: nobody else has it. */
-static void lifecycle_end(struct broker *broker, struct buffer *buffer, bool sole)
+static void lifecycle_end(struct broker *broker, struct buffer *buffer)
 {
     if (!buffer->n_tokens)
         teardown_end(broker, buffer);
     buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
     /* the memory is certain to come back: requests that find no room may wait for it (reclaim.h) */
-    if (sole)
-        buffer_set_reclaiming(&broker->buffers, buffer, true);
+    buffer_set_reclaiming(&broker->buffers, buffer, true);
+    closing_request(broker, buffer);
+}
+
+/*
+ * The kernel does not say whether anybody has it, as of pages of hugetlbfs from Linux 7.0 on. T is closed and no page
+ * touched; the watch tells when the last has let go, and until then it stays charged.
+ */
+static void lifecycle_end_unproven(struct broker *broker, struct buffer *buffer)
+{
+    if (!buffer->n_tokens)
+        teardown_end(broker, buffer);
+    buffer_set_unproven(&broker->buffers, buffer);
     closing_request(broker, buffer);
 }
 
@@ -154,16 +165,13 @@ static void lifecycle_probe_for_a_while(struct broker *broker, struct buffer *bu
 /* It is unreferenced, and a descriptor has left: does anybody still have it? */
 static void lifecycle_probe(struct broker *broker, struct buffer *buffer)
 {
-    bool sole = false;
-    int r = handle_sole(buffer->fd, &sole, NULL);
+    bool sole = caches_alone_have(buffer);
+    int r = sole ? 0 : handle_sole(buffer->fd, &sole, NULL);
 
-    if (r) {
-        /* the kernel does not answer: T is closed and no page touched; the watch tells when the last has let go, and
-         * until then it stays charged */
-        broker->no_leases = true;
-        lifecycle_end(broker, buffer, false);
-    } else if (sole || caches_alone_have(buffer))
-        lifecycle_end(broker, buffer, true);
+    if (r)
+        lifecycle_end_unproven(broker, buffer);
+    else if (sole)
+        lifecycle_end(broker, buffer);
     else if (buffer->record->state != BUFFER_DETACHED) {
         buffer_set_state(&broker->buffers, buffer, BUFFER_DETACHED);
         /* the event may have come while it was LIVE */
@@ -185,7 +193,7 @@ static void lifecycle_unreferenced(struct broker *broker, struct buffer *buffer)
             (void)drop_tokens(broker, buffer, UINT32_MAX);
     }
     if (buffer->record->watch < 0)
-        lifecycle_end(broker, buffer, true);
+        lifecycle_end(broker, buffer);
     else
         lifecycle_probe(broker, buffer);
 }
@@ -297,7 +305,7 @@ void lifecycle_revived(struct broker *broker, struct buffer *buffer)
 void lifecycle_abort(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->fd >= 0)
-        lifecycle_end(broker, buffer, true);
+        lifecycle_end(broker, buffer);
     else
         closing_ended(broker, buffer);
 }
@@ -315,7 +323,7 @@ void lifecycle_restore(struct broker *broker, struct buffer *buffer)
         return;
     }
     /* what is left of one that caches have mapped comes back when they let go */
-    if (buffer->fd >= 0 || !(buffer->record->flags & BUFFER_WAS_CACHED))
+    if (!buffer_is_unproven(buffer) && (buffer->fd >= 0 || !(buffer->record->flags & BUFFER_WAS_CACHED)))
         buffer_set_reclaiming(&broker->buffers, buffer, true);
     closing_request(broker, buffer);
 }

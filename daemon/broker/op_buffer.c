@@ -161,6 +161,11 @@ static int import_identify(struct broker *broker, const struct handle_shown *sho
     if (!buffer || buffer->record->watch < 0 || identity->size != buffer->record->bytes)
         return refuse(problem, STATUS_FD_FOREIGN,
                       "the descriptor is of a memory file that is no buffer of this broker; of another broker's?");
+    if (buffer_is_unproven(buffer))
+        return refuse(problem, STATUS_FD_FOREIGN,
+                      "buffer %llu has ended: this kernel does not say who has such pages, so only a name, a keeping "
+                      "token or another process that holds it would have kept it",
+                      (unsigned long long)buffer->record->head.id);
     if (buffer->record->state == BUFFER_ENDING)
         return refuse(problem, STATUS_FD_FOREIGN, "buffer %llu has ended and its contents are gone",
                       (unsigned long long)buffer->record->head.id);

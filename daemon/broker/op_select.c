@@ -66,7 +66,7 @@ static bool select_wants(const struct selection *selection, const struct session
     const struct buffer_record *record = buffer->record;
 
     if (buffer_is_unowned(buffer) || (args->only_uid && record->charged_uid != args->uid) ||
-        (args->only_detached && record->state != BUFFER_DETACHED) || (args->pid && record->pid != args->pid) ||
+        (args->only_detached && !record->detached_ms) || (args->pid && record->pid != args->pid) ||
         (selection->pool && buffer_pool(&selection->broker->buffers, buffer) != selection->pool))
         return false;
     if (!selection->all && !may_see_buffer(selection->broker, session, buffer))
@@ -93,7 +93,7 @@ static void select_add(struct selection *selection, const struct buffer *buffer)
     sums->bytes += record->bytes;
     sums->huge_bytes += record->pages == PAGES_HUGETLB ? record->bytes : record->huge_bytes;
     sums->holds += buffer->n_holds;
-    if (record->state == BUFFER_DETACHED) {
+    if (record->detached_ms) {
         sums->detached++;
         sums->detached_bytes += record->bytes;
     }

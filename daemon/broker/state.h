@@ -119,7 +119,6 @@ struct broker {
     int newest_watch;
     bool watch_is_new;   /* it is not the instance of the broker before */
     bool watches_proven; /* all watches in records are right */
-    bool no_leases;      /* the kernel does not answer who has a file open */
     struct live_watches_job *live_watches;
 
     struct stocking *stocking; /* NULL: no pool may have stock */

@@ -417,6 +417,12 @@ void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffe
     record->state = (uint8_t)state;
 }
 
+void buffer_set_unproven(struct buffers *buffers, struct buffer *buffer)
+{
+    buffer_set_state(buffers, buffer, BUFFER_ENDING);
+    record_change(&buffers->table, buffer)->detached_ms = clock_wall_ms();
+}
+
 uint32_t buffer_flags(const struct buffer *buffer)
 {
     uint32_t flags = buffer->record->flags & BUFFER_FLAGS_ON_WIRE, seals;

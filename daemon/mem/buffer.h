@@ -182,6 +182,8 @@ void buffer_unearmark(struct buffers *buffers, struct buffer *buffer);
 void buffer_take(struct buffers *buffers, struct buffer *buffer, uint64_t size, const struct buffer_owner *owner);
 /* To LIVE, DETACHED or ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
+/* To ENDING, though somebody may have it open or mapped: its pages are left alone, and go with its inode. */
+void buffer_set_unproven(struct buffers *buffers, struct buffer *buffer);
 /* It is ENDING, and nobody can keep its memory from becoming free, so that those who wait for room may count on what is
  * left of it; or they may not after all. */
 void buffer_set_reclaiming(struct buffers *buffers, struct buffer *buffer, bool reclaiming);
@@ -216,6 +218,12 @@ static inline bool buffer_is_kept(const struct buffer *buffer)
 static inline bool buffer_is_foreign(const struct buffer *buffer)
 {
     return buffer->record->flags & BUFFER_FOREIGN;
+}
+
+/* Is it ENDING by buffer_set_unproven()? */
+static inline bool buffer_is_unproven(const struct buffer *buffer)
+{
+    return buffer->record->state == BUFFER_ENDING && buffer->record->detached_ms;
 }
 
 /* Is it of the stock: waiting, being made, or being given back? */

@@ -205,7 +205,9 @@ enum memclient_buffer_state {
     MEMCLIENT_BUFFER_STATE_COMMITTING = 0, /* its pages are being allocated */
     MEMCLIENT_BUFFER_STATE_LIVE = 1,       /* a session, a name or a keeping token keeps it */
     MEMCLIENT_BUFFER_STATE_DETACHED = 2,   /* none does, but some process still has it open or mapped */
-    MEMCLIENT_BUFFER_STATE_ENDING = 3      /* its pages are being freed */
+    /* Its pages are being freed. Or, if `detached_ms` is set, some process may still have them, of which this kernel
+     * does not tell (pages of hugetlbfs from Linux 7.0 on), and they are freed when none has. */
+    MEMCLIENT_BUFFER_STATE_ENDING = 3
 };
 
 /* ---- the library ------------------------------------------------------------------------------------------------- */
@@ -493,7 +495,7 @@ struct memclient_buffer_info {
     uint64_t inode;
     uint64_t address;               /* home, 0 = none */
     uint64_t created_ms;            /* wall clock, since 1970 */
-    uint64_t detached_ms;           /* likewise; 0 unless detached */
+    uint64_t detached_ms;           /* likewise; since when only others may have it, else 0 */
     char name[MEMCLIENT_NAME_SIZE]; /* one of its names, or "" */
     uint32_t n_nodes;               /* the nodes to which its bytes are charged */
     uint32_t nodes[64];
@@ -1122,7 +1124,7 @@ struct memclient_buffer_sums {
     uint64_t buffers;
     uint64_t bytes;          /* committed and charged */
     uint64_t huge_bytes;     /* of `bytes`: in huge pages, of either kind */
-    uint64_t detached;       /* of `buffers`: MEMCLIENT_BUFFER_STATE_DETACHED */
+    uint64_t detached;       /* of `buffers`: with `detached_ms` */
     uint64_t detached_bytes; /* of `bytes`: in those */
     uint64_t holds;
 };

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# kernel.sh current|old|floor: prints the path of a Linux kernel for the virtual machines, fetching it if need be:
+# kernel.sh newest|current|old|floor: prints the path of a Linux kernel for the virtual machines, fetching it if need
+# be:
 #
+#   newest    the newest of Debian 13 (backports): the kernels that are on their way to users; VM_NEWEST_KERNEL=PATH
 #   current   the newest of Debian 12 (backports); VM_KERNEL=PATH in the environment takes another
 #   old       the one that Debian 12 came with, 6.1; VM_OLD_KERNEL=PATH
 #   floor     the oldest that memoryd claims to run on, 5.10, of Debian 11; VM_FLOOR_KERNEL=PATH
@@ -23,10 +25,11 @@ cannot() {
 }
 
 case $which in
+    newest) given=${VM_NEWEST_KERNEL-} suite=trixie-backports ;;
     current) given=${VM_KERNEL-} suite=bookworm-backports ;;
     old) given=${VM_OLD_KERNEL-} suite=bookworm ;;
     floor) given=${VM_FLOOR_KERNEL-} suite=bullseye ;;
-    *) echo "kernel.sh current|old|floor" >&2; exit 2 ;;
+    *) echo "kernel.sh newest|current|old|floor" >&2; exit 2 ;;
 esac
 if [ -n "$given" ]; then
     [ -r "$given" ] || cannot "$given cannot be read"
@@ -61,18 +64,28 @@ options=(-qq -o "Dir::Etc::sourcelist=$work/sources.list" -o Dir::Etc::sourcepar
 cd "$work"
 apt-get "${options[@]}" update >log 2>&1 || cannot "apt-get update: $(tail -n 1 log)"
 package=$(apt-cache "${options[@]}" depends "linux-image-cloud-amd64/$suite" 2>>log |
-    awk '$1 == "Depends:" { print $2; exit }')
+    awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
 [ -n "$package" ] || cannot "$suite has no linux-image-cloud-amd64"
-apt-get "${options[@]}" download "$package" >>log 2>&1 || cannot "apt-get download $package: $(tail -n 1 log)"
-mkdir root
-dpkg-deb -x "$package"_*.deb root
-fuse=$(echo root/lib/modules/*/kernel/fs/fuse/fuse.ko*)
+# from Linux 7 on, the kernel, its settings and its modules are packages of their own
+parts=$(apt-cache "${options[@]}" depends "$package" |
+    awk '$1 == "Depends:" && $2 ~ /^linux-(base|binary|modules)-[0-9]/ { print $2 }')
+for package in $package $parts; do
+    apt-get "${options[@]}" download "$package" >>log 2>&1 || cannot "apt-get download $package: $(tail -n 1 log)"
+    dpkg-deb -x "$package"_*.deb root
+done
+# where that is depends on the version
+found() {
+    find root \( "$@" \) -print -quit
+}
+fuse=$(found -path '*/kernel/fs/fuse/fuse.ko*')
 case $fuse in
-    *\*) grep -q '^CONFIG_FUSE_FS=y' root/boot/config-* && : >"$module.new" ;;
+    '')
+        settings=$(found -path 'root/boot/config-*' -o -path '*/modules/*/config')
+        grep -qx 'CONFIG_FUSE_FS=y' "$settings" && : >"$module.new" ;;
     *.xz) xz -dc "$fuse" >"$module.new" ;;
     *) cp "$fuse" "$module.new" ;;
 esac
+cp "$(found -path 'root/boot/vmlinuz-*' -o -path '*/modules/*/vmlinuz')" "$kernel.new"
 mv "$module.new" "$module"
-cp root/boot/vmlinuz-* "$kernel.new"
 mv "$kernel.new" "$kernel"
 echo "$kernel"

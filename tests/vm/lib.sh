@@ -39,7 +39,7 @@ vm_cannot() {
 }
 
 vm_machine() { vm_name=$1; }
-vm_kernel() { vm_kernel=$1; } # current, old or floor, see kernel.sh
+vm_kernel() { vm_kernel=$1; } # newest, current, old or floor, see kernel.sh
 vm_needs() { vm_files+=("$@"); }
 vm_runs() { vm_programs+=("$*") vm_excuses+=(''); }
 vm_runs_without() { vm_excuses+=("$1"); shift; vm_programs+=("$*"); }
@@ -50,16 +50,23 @@ vm_exports() { vm_settings+=("export '$1'"); }
 # What holds on every kernel that we claim to run on, and wants two nodes at most.
 vm_runs_everywhere() {
     local test
-    for test in kernel/test-{addresses,charging,ending,handover,identity,ledger,listening,rights,signals} \
+    for test in kernel/test-{addresses,charging,handover,identity,ledger,listening,rights,signals} \
         unit/sandbox/test-sandbox unit/mem/test-{commit,handle,nodes,migrate} \
         integration/hostile/test-{pool-allow,sandbox} \
         integration/test-{commit,rights,ending,death,identity,sums,pages,placement,move}; do
         vm_runs "tests/$test"
     done
-    vm_runs_without 'before 6.16' tests/kernel/test-sockets
+    case $vm_kernel in
+        newest)
+            vm_runs tests/kernel/test-sockets
+            vm_runs_without 'no leases on hugetlbfs' tests/kernel/test-ending ;;
+        *)
+            vm_runs_without 'before 6.16' tests/kernel/test-sockets
+            vm_runs tests/kernel/test-ending ;;
+    esac
     # from 6.9 on they have
     case $vm_kernel in
-        current) vm_runs tests/unit/sys/test-peer ;;
+        newest|current) vm_runs tests/unit/sys/test-peer ;;
         *) vm_runs_without 'pidfds have no inodes of their own' tests/unit/sys/test-peer ;;
     esac
     vm_needs daemon/memoryd

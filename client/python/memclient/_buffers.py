@@ -94,7 +94,7 @@ class BufferInfo(NamedTuple):
     holds        how many sessions hold it
     home         its address, 0 = none
     created      seconds since 1970
-    detached     likewise; 0 unless it is detached
+    detached     likewise: since when only others may have it, else 0
     name         one of its names, or ""
     nodes        NUMA node: bytes on it
     holders      the first of them

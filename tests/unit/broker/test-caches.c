@@ -6,6 +6,7 @@
 #include "proto/hold_cache.h"
 #include "tests/unit/broker/host.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -162,6 +163,45 @@ static void I7_nobody_waits_for_what_cannot_be_emptied(void **state)
     assert_ok(munmap(memory, SESSION_MEMORY_SIZE));
 }
 
+/* As hugetlbfs does from Linux 7.0 on. */
+static int no_lease(int fd, int type)
+{
+    errno = EINVAL;
+    return -1;
+}
+
+/* Where the kernel does not say who has it, the broker knows of caches nevertheless. */
+static void I7_what_only_caches_have_is_emptied_without_asking(void **state)
+{
+    struct session_memory *memory;
+    uint64_t admin = host_session(1), maker = session_with_cache(2, &memory), buffer;
+    struct alloc_spec most = {.n = 1, .sizes = {HOST_POOL_BYTES - SIZE / 2}};
+    static struct sys_calls silent;
+    static struct opened result;
+    char *p;
+    int fd;
+
+    silent = sys_kernel;
+    silent.set_lease = no_lease;
+    sys = &silent;
+    assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
+    fd = host_export(maker, buffer, RW);
+    p = map_shared(fd, SIZE, PROT_READ | PROT_WRITE);
+    assert_mapped(p);
+    close(fd);
+    *p = 'x';
+    memory->cache.slots[0] = (struct hold_cache_slot){.buffer = buffer, .state = HOLD_CACHED, .claims = 1};
+    assert_int_equal(CALL(admin, op_alloc, &most, &result), 0);
+    assert_int_equal(*p, 0);
+    assert_int_equal(host_check(admin), 0);
+    assert_int_equal(host_release(admin, result.items[0].id), 0);
+    assert_ok(munmap(p, SIZE));
+    assert_true(HOST_UNTIL(host_used() == 0));
+    sys = &sys_kernel;
+    assert_int_equal(host_check(admin), 0);
+    assert_ok(munmap(memory, SESSION_MEMORY_SIZE));
+}
+
 /* ---- which one --------------------------------------------------------------------------------------------------- */
 
 static struct sys_calls altered;
@@ -255,6 +295,7 @@ int main(void)
         TEST(I4_what_came_back_by_a_descriptor_may_be_elsewhere),
         TEST(I4_who_says_nothing_may_have_let_it_out),
         TEST(I7_nobody_waits_for_what_cannot_be_emptied),
+        TEST(I7_what_only_caches_have_is_emptied_without_asking),
         TEST(I4_what_is_taken_instead_ends_too),
         TEST(I7_one_turn_empties_few_caches),
 #undef TEST

@@ -535,6 +535,53 @@ static void I4_an_overflow_loses_nothing(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
+/* As hugetlbfs does from Linux 7.0 on. */
+static int no_lease(int fd, int type)
+{
+    errno = EINVAL;
+    return -1;
+}
+
+static void I4_who_has_it_is_not_known_and_its_contents_stay(void **state)
+{
+    static struct sys_calls silent;
+    uint64_t admin = host_session(1), holder = host_session(2), buffer, other;
+    struct buffer_info info;
+    char *p;
+    int fd;
+
+    silent = sys_kernel;
+    silent.set_lease = no_lease;
+    sys = &silent;
+    assert_int_equal(host_alloc(holder, SIZE, 0, &buffer), 0);
+    fd = host_export(holder, buffer, RW);
+    p = map_shared(fd, SIZE, PROT_READ | PROT_WRITE);
+    assert_mapped(p);
+    *p = 'x';
+    assert_int_equal(host_release(holder, buffer), 0);
+    host_settle();
+    /* it is charged as long as somebody has it, and since when is told */
+    assert_int_equal(host_info(admin, buffer, &info), 0);
+    assert_int_equal(info.state, 3);
+    assert_true(info.detached_ms != 0);
+    assert_int_equal(host_used(), SIZE);
+    assert_int_equal(host_import(admin, fd, NULL), STATUS_FD_FOREIGN);
+    assert_true(strstr(host_sentence, "does not say who has"));
+    assert_int_equal(host_check(admin), 0);
+    /* others whom the kernel does answer about are emptied as ever */
+    sys = &sys_kernel;
+    assert_int_equal(host_alloc(holder, SIZE, 0, &other), 0);
+    close(host_export(holder, other, RIGHT_READ));
+    host_settle();
+    assert_int_equal(host_release(holder, other), 0);
+    assert_true(HOST_UNTIL(host_used() == SIZE));
+    assert_int_equal(*p, 'x');
+    close(fd);
+    assert_ok(munmap(p, SIZE));
+    assert_true(HOST_UNTIL(host_used() == 0));
+    assert_int_equal(host_check(admin), 0);
+}
+
 /* As a kernel does that was interrupted between the event of a close and its end. */
 static unsigned still_busy, asked;
 
@@ -598,6 +645,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, host_setup, host_teardown)
         TEST(never_exported_ends_at_once),
         TEST(I4_a_descriptor_in_flight_keeps_the_contents),
+        TEST(I4_who_has_it_is_not_known_and_its_contents_stay),
         TEST(I4_a_forked_mapping_keeps_the_contents),
         TEST(I4_a_published_one_ends_as_well),
         TEST(I4_an_inode_that_nobody_sees_stays_charged),

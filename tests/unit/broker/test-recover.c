@@ -2,11 +2,13 @@
 /*
  * What a broker finds of the one before: everything that was done, nothing else, and the sums exact.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include "proto/status.h"
 #include "sys/peer.h"
 #include "sys/sys.h"
+#include "tests/support/memory.h"
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
 #include "tests/unit/broker/host.h"
@@ -321,6 +324,62 @@ static void so_does_what_lies_on_several_nodes_I4_I5(void **state)
     give_back_over_a_death(LARGE_BYTES);
 }
 
+/* ---- what others may have ---------------------------------------------------------------------------------------- */
+
+#define LET_OUT_BYTES (UINT64_C(64) << 10)
+
+/* As hugetlbfs does from Linux 7.0 on. */
+static int no_lease(int fd, int type)
+{
+    errno = EINVAL;
+    return -1;
+}
+
+static void let_out(void)
+{
+    shared->sessions[0] = host_session_of(1, keeper_test, getuid());
+    assert_int_equal(host_alloc(shared->sessions[0], LET_OUT_BYTES, 0, &shared->buffers[0]), 0);
+    (void)fd_close(host_export(shared->sessions[0], shared->buffers[0], RIGHT_READ));
+}
+
+static void end_without_knowing(void)
+{
+    calls = sys_kernel;
+    calls.set_lease = no_lease;
+    sys = &calls;
+    assert_int_equal(host_release(shared->sessions[0], shared->buffers[0]), 0);
+}
+
+/* The broker dies when it has noted the end, before the keeper is told to close it. */
+static void I4_the_next_broker_leaves_alone_what_others_may_have(void **state)
+{
+    const struct inherited_fd *inherited;
+    uint64_t observer;
+    char *p;
+    int fd;
+
+    generation_run(let_out);
+    inherited = kept_find(KEEPER_BUFFER, shared->buffers[0]);
+    assert_non_null(inherited);
+    fd = dup(inherited->fd);
+    p = map_shared(fd, LET_OUT_BYTES, PROT_READ | PROT_WRITE);
+    assert_mapped(p);
+    *p = 'x';
+    generation_run(end_without_knowing);
+    kept_hold(KEEPER_BUFFER, shared->buffers[0], fd);
+    generation_adopt();
+    assert_int_equal(host_status, 0);
+    host_settle();
+    assert_int_equal(*p, 'x');
+    assert_int_equal(host_used(), LET_OUT_BYTES);
+    observer = host_session_of(9, keeper_test, getuid());
+    assert_int_equal(host_check(observer), 0);
+    assert_ok(munmap(p, LET_OUT_BYTES));
+    assert_true(HOST_UNTIL(host_used() == 0));
+    assert_int_equal(host_check(observer), 0);
+    generation_finish();
+}
+
 /* ---- another configuration --------------------------------------------------------------------------------------- */
 
 static void buffers_outlive_their_pool_in_the_configuration(void **state)
@@ -526,6 +585,7 @@ int main(void)
         recovers(I7_tokens_have_their_timers_later),
         recovers(an_old_name_goes_on_working),
         recovers(what_was_on_its_way_is_charged_where_it_was_I5),
+        recovers(I4_the_next_broker_leaves_alone_what_others_may_have),
         recovers(what_was_on_its_way_back_comes_back_by_the_next_one_I4_I5),
         recovers(so_does_what_lies_on_several_nodes_I4_I5),
         recovers(buffers_outlive_their_pool_in_the_configuration),

@@ -129,7 +129,8 @@ enum list_kind {
     X(NUMBER, reservations, uint32_t)         \
     X(NUMBER, fds_in_flight, uint32_t)        \
     X(NUMBER, queued_bytes, uint32_t)         \
-    X(NUMBER, waiting, uint32_t)
+    X(NUMBER, waiting, uint32_t)              \
+    X(NUMBER, requests, uint64_t)
 
 #define MEMORYD_ROW_reservation(X)     \
     X(NUMBER, id, uint64_t)            \

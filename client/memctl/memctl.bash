@@ -98,7 +98,7 @@ _memctl() {
     --pages) _memctl_offer '' <<<$'base\nthp\nhugetlb' ;;
     --kind) _memctl_offer '' < <(_memctl_ask kinds) ;;
     --view) _memctl_offer '' <<<$'buffers\nprocesses\nusers' ;;
-    --sort) _memctl_offer '' <<<$'bytes\nholds\noldest\nnewest\nrate\nwaiting' ;;
+    --sort) _memctl_offer '' <<<$'bytes\nholds\noldest\nnewest\nrate\nrequests\nwaiting' ;;
     --filter)
         compopt -o nospace 2>/dev/null
         _memctl_offer '' <<<$'uid:\npid:\nsession:\npool:'

@@ -37,7 +37,7 @@ case $previous in
 --pages) compadd base thp hugetlb ;;
 --kind) _memctl_offer "$(_memctl_ask kinds)" ;;
 --view) compadd buffers processes users ;;
---sort) compadd bytes holds oldest newest rate waiting ;;
+--sort) compadd bytes holds oldest newest rate requests waiting ;;
 --filter) compadd -S '' uid: pid: session: pool: ;;
 --replay) _files ;;
 --claim) compadd shared exclusive ;;

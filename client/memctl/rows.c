@@ -298,6 +298,7 @@ const struct column session_columns[] = {
     {NULL, "fds_in_flight", COLUMN_NUMBER, IN(memclient_session_info, fds_in_flight)},
     {NULL, "queued_bytes", COLUMN_BYTES, IN(memclient_session_info, queued_bytes)},
     {NULL, "waiting", COLUMN_NUMBER, IN(memclient_session_info, waiting)},
+    {NULL, "requests", COLUMN_NUMBER, IN(memclient_session_info, requests)},
     {"AGE", "created_ms", COLUMN_AGE, IN(memclient_session_info, created_ms)},
     COLUMNS_END,
 };

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,16 +20,17 @@
 #include "memctl/top.h"
 
 const char *const top_view_words[] = {"buffers", "processes", "users", NULL};
-const char *const top_sort_words[] = {"bytes", "holds", "oldest", "newest", "rate", "waiting", NULL};
+const char *const top_sort_words[] = {"bytes", "holds", "oldest", "newest", "rate", "requests", "waiting", NULL};
 
 /* How long a call waits for a broker that has died, while the one after it starts. */
-enum { TOP_DEADLINE_MS = 3000, TOP_ROWS = 20, TOP_WIDTH = 120 };
+enum { TOP_DEADLINE_MS = 3000, TOP_INTERVAL_MS = 2000, TOP_ROWS = 20, TOP_WIDTH = 120 };
 
 enum top_sort top_next_sort(enum top_view view, enum top_sort sort)
 {
     static const unsigned has[TOP_VIEWS] = {
         [TOP_BUFFERS] = 1 << TOP_BY_BYTES | 1 << TOP_BY_HOLDS | 1 << TOP_BY_OLDEST | 1 << TOP_BY_NEWEST,
-        [TOP_PROCESSES] = 1 << TOP_BY_BYTES | 1 << TOP_BY_HOLDS | 1 << TOP_BY_RATE | 1 << TOP_BY_WAITING,
+        [TOP_PROCESSES] =
+            1 << TOP_BY_BYTES | 1 << TOP_BY_HOLDS | 1 << TOP_BY_RATE | 1 << TOP_BY_REQUESTS | 1 << TOP_BY_WAITING,
         [TOP_USERS] = 1 << TOP_BY_BYTES | 1 << TOP_BY_HOLDS | 1 << TOP_BY_WAITING,
     };
 
@@ -85,6 +88,7 @@ void top_format_filter(const struct top_filter *filter, char *text, size_t size)
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static struct top top;
+static bool top_takes_rates; /* once, too: the interval was given */
 
 static int top_open(const struct invocation *invocation, struct memclient_context **ctx)
 {
@@ -144,6 +148,10 @@ static int top_run_once(const struct invocation *invocation)
     int r;
 
     r = top_refresh(&top, invocation, &ctx);
+    if (!r && top_takes_rates && !top.recorded) {
+        (void)poll(NULL, 0, top.interval_ms > INT_MAX ? INT_MAX : (int)top.interval_ms);
+        r = top_refresh(&top, invocation, &ctx);
+    }
     absent = r && is_without_broker(r);
     if (r)
         say("%s%s", absent ? "" : "top: ", *top.trouble ? top.trouble : strerror(-r));
@@ -157,11 +165,13 @@ static int parse_top(struct invocation *invocation)
 {
     int r;
 
-    line.interval_ms = 2000;
     line.rows = TOP_ROWS;
     r = parse_options(invocation);
     if (r)
         return r;
+    top_takes_rates = line.interval_ms;
+    if (!line.interval_ms)
+        line.interval_ms = TOP_INTERVAL_MS;
     if (line.interval_ms < 100)
         return usage_error(invocation, "--interval is 100ms at least");
     top = (struct top){.view = (enum top_view)line.view,
@@ -200,10 +210,10 @@ const struct command top_commands[] = {
      .summary = "Show pools, users, processes and buffers, again and again",
      .help = "  --once           print it once, and end; so does --json\n"
              "  --view VIEW      buffers, processes or users; Tab shows the next one\n"
-             "  --sort SORT      bytes, holds, oldest, newest, rate or waiting; s takes the next one\n"
+             "  --sort SORT      bytes, holds, oldest, newest, rate, requests or waiting; s takes the next one\n"
              "  --filter FILTER  uid:USER, pid:PID, session:N or pool:NAME: only such buffers; / asks for one\n"
              "  --rows N         how many buffers to ask for, 20 unless the screen has room for more\n"
-             "  --interval TIME  how long each is shown; 2s\n"
+             "  --interval TIME  how long each is shown, 2s; with --once, over how long to take rates\n"
              "  --replay FILE    show what `memctl top --json' or `memctl buffers --json' has printed\n"
              "\n"
              "Enter looks into a user, a process or a buffer, Esc goes back, q ends it. Nothing is said by colour.\n",

@@ -17,7 +17,16 @@
 enum top_view { TOP_BUFFERS, TOP_PROCESSES, TOP_USERS, TOP_VIEWS };
 
 /* What the rows are sorted by; not every view has each. */
-enum top_sort { TOP_BY_BYTES, TOP_BY_HOLDS, TOP_BY_OLDEST, TOP_BY_NEWEST, TOP_BY_RATE, TOP_BY_WAITING, TOP_SORTS };
+enum top_sort {
+    TOP_BY_BYTES,
+    TOP_BY_HOLDS,
+    TOP_BY_OLDEST,
+    TOP_BY_NEWEST,
+    TOP_BY_RATE,
+    TOP_BY_REQUESTS,
+    TOP_BY_WAITING,
+    TOP_SORTS
+};
 
 /* Which buffers; -1, 0 and "" choose all. */
 struct top_filter {

@@ -19,7 +19,9 @@
 
 const char *top_sort_key(enum top_sort sort)
 {
-    static const char *const keys[TOP_SORTS] = {"bytes", "holds", "created_ms", "created_ms", "rate", "waiting"};
+    static const char *const keys[TOP_SORTS] = {
+        "bytes", "holds", "created_ms", "created_ms", "rate", "request_rate", "waiting",
+    };
 
     return keys[sort];
 }
@@ -149,23 +151,28 @@ static json_t *collect_broker(struct memclient_context *ctx, int *r)
 
 /* ---- what follows from them -------------------------------------------------------------------------------------- */
 
-/* Bytes per second since the snapshot before, to each process; null if that did not have it. */
+static json_t *rate_of(const json_t *row, const json_t *before, const char *key, double seconds)
+{
+    return json_integer(INT((double)(top_number(row, key) - top_number(before, key)) / seconds));
+}
+
+/* Bytes and requests per second since the snapshot before, to each process; null if that did not have it, or what is
+ * counted for its connection began anew. */
 static void add_rates(const struct top *top, json_t *sessions, uint64_t at_ms)
 {
     uint64_t before_ms = (uint64_t)json_integer_value(json_object_get(top->snapshot, "at_ms"));
+    double seconds = (double)(at_ms - before_ms) / 1000;
     size_t index;
     json_t *row;
 
     json_array_foreach(sessions, index, row) {
         const json_t *before = top_find(top, "processes", "id", (uint64_t)top_number(row, "id"));
-        json_t *rate = json_null();
+        bool known = before && at_ms > before_ms;
+        bool counts = known && top_number(row, "requests") >= top_number(before, "requests");
 
-        if (before && at_ms > before_ms) {
-            double change = (double)(top_number(row, "bytes") - top_number(before, "bytes"));
-
-            rate = json_integer(INT(change * 1000 / (double)(at_ms - before_ms)));
-        }
-        (void)json_object_set_new(row, "rate", rate);
+        (void)json_object_set_new(row, "rate", known ? rate_of(row, before, "bytes", seconds) : json_null());
+        (void)json_object_set_new(row, "request_rate",
+                                  counts ? rate_of(row, before, "requests", seconds) : json_null());
     }
 }
 

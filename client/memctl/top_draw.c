@@ -135,9 +135,11 @@ static const struct draw_column buffer_view[] = {
     {NULL, NULL, DRAW_TEXT, 0},
 };
 static const struct draw_column process_view[] = {
-    {"PID", "pid", DRAW_NUMBER, 8},     {"UID", "uid", DRAW_NUMBER, 7},       {"BYTES", "bytes", DRAW_BYTES, 8},
-    {"HOLDS", "holds", DRAW_NUMBER, 7}, {"RATE", "rate", DRAW_RATE, 11},      {"WAITING", "waiting", DRAW_NUMBER, 7},
-    {"AGE", "created_ms", DRAW_AGE, 5}, {"PROGRAM", "program", DRAW_TEXT, 0}, {NULL, NULL, DRAW_TEXT, 0},
+    {"PID", "pid", DRAW_NUMBER, 8},         {"UID", "uid", DRAW_NUMBER, 7},
+    {"BYTES", "bytes", DRAW_BYTES, 8},      {"HOLDS", "holds", DRAW_NUMBER, 7},
+    {"RATE", "rate", DRAW_RATE, 11},        {"REQ/S", "request_rate", DRAW_NUMBER, 6},
+    {"WAITING", "waiting", DRAW_NUMBER, 7}, {"AGE", "created_ms", DRAW_AGE, 5},
+    {"PROGRAM", "program", DRAW_TEXT, 0},   {NULL, NULL, DRAW_TEXT, 0},
 };
 static const struct draw_column user_view[] = {
     {"UID", "uid", DRAW_NUMBER, 7},     {"BYTES", "bytes", DRAW_BYTES, 8},

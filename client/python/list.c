@@ -50,6 +50,7 @@ static const struct field list_session[] = {
     FIELD(UINT, memclient_session_info, fds_in_flight),
     FIELD(UINT64, memclient_session_info, queued_bytes),
     FIELD(UINT, memclient_session_info, waiting),
+    FIELD(UINT64, memclient_session_info, requests),
     END,
 };
 

@@ -200,13 +200,14 @@ static void host_disconnect(void *userdata, void *connection)
     rpc_client_disconnect(&((struct client *)connection)->rpc);
 }
 
-static void host_connection_info(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes)
+static void host_connection_info(void *userdata, void *connection, struct connection_info *ret)
 {
     struct client *client = connection;
     size_t queued = client->connection->queued;
 
-    *fds_in_flight = connection_fds_in_flight(client->connection);
-    *queued_bytes = queued > UINT32_MAX ? UINT32_MAX : (uint32_t)queued;
+    ret->fds_in_flight = connection_fds_in_flight(client->connection);
+    ret->queued_bytes = queued > UINT32_MAX ? UINT32_MAX : (uint32_t)queued;
+    ret->requests = client->rpc.n_requests;
 }
 
 struct process_watch {

@@ -43,6 +43,13 @@ struct broker_event {
     uint32_t status;  /* … and its exit status or signal */
 };
 
+/* Of a connection, for the listing of sessions. */
+struct connection_info {
+    uint32_t fds_in_flight;
+    uint32_t queued_bytes;
+    uint64_t requests; /* that have come by it */
+};
+
 struct broker_host {
     void *userdata;
     /* Deliver an event on the session's connection (never called for a session without one). */
@@ -64,7 +71,7 @@ struct broker_host {
     /* Is anybody leaving: are there connections that were closed, or processes that have exited, whose end waits? */
     bool (*is_left)(void *userdata);
     /* The connection's share of what session_info shows. */
-    void (*connection_info)(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes);
+    void (*connection_info)(void *userdata, void *connection, struct connection_info *ret);
     /* Read the configuration again; NULL: there is none. */
     void (*reload)(void *userdata, struct reload_result *result);
     /* Could another broker start with the configuration, as far as this one can tell? 0 or a status; NULL: yes. */

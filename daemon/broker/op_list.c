@@ -285,9 +285,14 @@ static enum walk_step list_session(struct walk *walk, union list_row *row)
         .waiting = pending_count(&broker->pending, record->head.id),
     };
     memcpy(info->program, record->program, sizeof(info->program));
-    if (session->connection)
-        broker->host.connection_info(broker->host.userdata, session->connection, &info->fds_in_flight,
-                                     &info->queued_bytes);
+    if (session->connection) {
+        struct connection_info connection;
+
+        broker->host.connection_info(broker->host.userdata, session->connection, &connection);
+        info->fds_in_flight = connection.fds_in_flight;
+        info->queued_bytes = connection.queued_bytes;
+        info->requests = connection.requests;
+    }
     return WALK_ROW;
 }
 

@@ -215,8 +215,10 @@ static int serve_packet(struct rpc_client *client, struct rpc_client *answered, 
 int rpc_client_packet(struct rpc_client *client, const struct frame_header *header, const uint8_t *payload,
                       struct fdset *fds)
 {
-    int r = serve_packet(client, client, header, payload, fds);
+    int r;
 
+    client->n_requests++;
+    r = serve_packet(client, client, header, payload, fds);
     if (client->finishing)
         client->rpc->transport->finish(client->connection);
     return r;

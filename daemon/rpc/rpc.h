@@ -76,6 +76,7 @@ struct rpc_client {
     uint32_t minor;       /* the version that both speak; version 0 keeps no replies */
     bool keeps;           /* the broker may keep replies of the session */
     struct list requests; /* those without an answer yet */
+    uint64_t n_requests;  /* that have come */
     bool serving;         /* a packet is being served: finishing waits for its reply */
     bool finishing;
 };

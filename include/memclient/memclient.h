@@ -1160,7 +1160,8 @@ struct memclient_session_info {
     uint32_t reservations;
     uint32_t fds_in_flight;
     uint64_t queued_bytes;
-    uint32_t waiting; /* requests being worked on, or waiting for memory; 0 also of an older broker */
+    uint32_t waiting;  /* requests being worked on, or waiting for memory; 0 also of an older broker */
+    uint64_t requests; /* that have come by the connection that it has now; 0 also of an older broker */
 };
 /* The sessions, connected or in their grace time. */
 MEMCLIENT_API int memclient_list_sessions(struct memclient_context *ctx,

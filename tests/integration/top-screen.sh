@@ -79,6 +79,7 @@ keys Escape; screen '^buffers by bytes'
 
 # ---- a process, and what it holds ----
 keys Tab; screen '^processes by bytes'
+screen '^> .* RATE +REQ/S +WAITING|^ +PID .* RATE +REQ/S +WAITING'; screen '/s +[1-9][0-9]* +0 +[0-9]+s memctl'
 keys s; screen '^processes by holds'; screen "^> +$holder .* 1 .*memctl"
 keys Enter; screen 'buffers by bytes, only session:[0-9]+'; screen '^chosen: 1 buffer, 3M'
 keys Escape; screen '^processes by bytes'

@@ -37,11 +37,16 @@ expect 1 memctl top --once --filter pool:nowhere; said 'no pool'
 expect 0 memctl top --once --filter pid:1; shows '^chosen: 0 buffers'
 expect 0 memctl top --once --view processes; shows ' memctl *$'
 expect 0 memctl top --once --view users; shows "^ *$(id -u) +15M"
+expect 0 memctl --json top --interval 100ms
+json '.[0].processes | any(.program == "memctl" and .rate == 0 and .request_rate > 0)'
+expect 0 memctl top --once --interval 100ms --view processes --sort requests
+shows '^processes by requests'; shows ' [+]?0/s +[1-9][0-9]* +0 +[0-9]+s memctl *$'
 [ "$(wc -c <"$dir/err")" = 0 ] || fail "it says something"
 expect 0 memctl --json top
 json '.[0] | .sums == {buffers: 5, bytes: 15728640, huge_bytes: 0, detached: 0, detached_bytes: 0, holds: 0}
       and (.buffers | map(.name)) == ["top/5", "top/4", "top/3", "top/2", "top/1"] and .broker.used == 15728640
-      and .users[0].bytes == 15728640 and (.processes | any(.program == "memctl" and .rate == null and .waiting == 0))'
+      and .users[0].bytes == 15728640 and (.processes | any(.program == "memctl" and .rate == null and .request_rate == null
+      and .requests > 0 and .waiting == 0))'
 
 # ---- recorded, and another order and choice of it ----
 cp "$dir/out" "$dir/record"

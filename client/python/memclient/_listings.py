@@ -62,9 +62,10 @@ class PoolInfo(NamedTuple):
 class SessionInfo(NamedTuple):
     """A process that uses the broker.
 
-    created  seconds since 1970
-    bytes    that it holds and is charged for
-    waiting  requests being worked on, or waiting for memory
+    created   seconds since 1970
+    bytes     that it holds and is charged for
+    waiting   requests being worked on, or waiting for memory
+    requests  that have come by the connection that it has now
     """
 
     id: int
@@ -81,6 +82,7 @@ class SessionInfo(NamedTuple):
     fds_in_flight: int
     queued_bytes: int
     waiting: int
+    requests: int
 
 
 class NameInfo(NamedTuple):

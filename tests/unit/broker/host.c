@@ -110,12 +110,11 @@ void host_take_turns(void)
     }
 }
 
-static void on_connection_info(void *userdata, void *connection, uint32_t *fds_in_flight, uint32_t *queued_bytes)
+static void on_connection_info(void *userdata, void *connection, struct connection_info *ret)
 {
     (void)userdata;
     (void)connection;
-    *fds_in_flight = 1;
-    *queued_bytes = 2;
+    *ret = (struct connection_info){.fds_in_flight = 1, .queued_bytes = 2, .requests = 3};
 }
 
 static const char *on_crowded(void *userdata, void *connection)

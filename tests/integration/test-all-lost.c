@@ -369,6 +369,40 @@ static void events_go_on_after_a_call_that_failed(void **state)
     finish(path);
 }
 
+/* What was chosen of a buffer goes with the session. Who has chosen nothing else is told when the connection breaks,
+ * and again when there is another session, however much later. */
+static void who_chose_a_buffer_only_is_told_of_a_new_session_too(void **state)
+{
+    struct memclient_event event = MEMCLIENT_EVENT_INIT;
+    struct pollfd wait = {.events = POLLIN};
+    struct memclient_context *ctx;
+    struct memclient_buffer *buf;
+    char path[300];
+    bool again = false;
+
+    begin(path);
+    ctx = open_patient(path, 1000);
+    assert_non_null(ctx);
+    assert_done(memclient_alloc(ctx, 4096, NULL, &buf));
+    assert_done(memclient_event_subscribe_buffer(ctx, memclient_buffer_id(buf), MEMCLIENT_EVENT_HELD));
+    assert_done(memclient_event_fd(ctx, &wait.fd));
+    broker_crash(&broker);
+    assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
+    assert_done(memclient_event_next(ctx, &event));
+    assert_int_equal(event.kind, MEMCLIENT_EVENT_LOST);
+    for (int64_t until = wait_now_ms() + ABSENCE_MS; wait_now_ms() < until;)
+        if (poll(&wait, 1, 20) == 1)
+            assert_true(memclient_event_next(ctx, &event) < 0);
+    begin_anew(path);
+    for (int64_t end = wait_now_ms() + PATIENCE_MS; !again && wait_now_ms() < end;)
+        if (poll(&wait, 1, 20) == 1 && !memclient_event_next(ctx, &event))
+            again = event.kind == MEMCLIENT_EVENT_LOST;
+    assert_true(again);
+    memclient_buffer_unref(buf);
+    memclient_context_close(ctx);
+    finish(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +411,7 @@ int main(void)
         lost_test(again_and_again_I9),
         lost_test(events_go_on_by_their_descriptor_alone),
         lost_test(events_go_on_after_a_call_that_failed),
+        lost_test(who_chose_a_buffer_only_is_told_of_a_new_session_too),
     };
 
     return test_run(tests, NULL, NULL);

@@ -51,7 +51,7 @@ class Leaks(PickleTest):
         memclient.unbind("leak")
         memclient.buffers(), memclient.pools(), memclient.names(), memclient.tokens(), memclient.broker()
         a = memclient.array(np.arange(100))
-        b = pickle.loads(pickle.dumps(a[::2]))
+        b = pickle.loads(pickle.dumps([a, a[::2]]))
         a.buffer.revoke_tokens()
         del a, b
         with memclient.Pool("leak", PAGE, slab_size=16 * PAGE) as pool:

@@ -34,8 +34,10 @@ int cache_init(struct memclient_heap *heap)
         heap->caches[i].classes = calloc(classes, sizeof(*heap->caches[i].classes));
         if (!heap->caches[i].classes)
             return fail_with(ENOMEM, "no memory for the caches of a heap");
-        for (unsigned class = 0; class < heap->geometry.n_classes; class ++)
+        for (unsigned class = 0; class < heap->geometry.n_classes; class ++) {
             heap->caches[i].classes[class].max = cache_max(heap->geometry.classes[class].block_size);
+            heap->caches[i].classes[class].word = UINT64_MAX;
+        }
     }
     return 0;
 }

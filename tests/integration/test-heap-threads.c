@@ -237,11 +237,49 @@ static void threads_hand_blocks_on_while_slabs_come_and_go(void **state)
     heap_end(&test);
 }
 
+/* ---- apart ------------------------------------------------------------------------------------------------------- */
+
+#define APART 16
+
+static pthread_barrier_t all_have_one;
+
+static void *allocate_one(void *block)
+{
+    int r = memclient_heap_alloc(shared, BLOCK, block);
+
+    pthread_barrier_wait(&all_have_one);
+    return r < 0 ? (void *)"no block" : NULL;
+}
+
+/* Not all in the same 64, whose books lie in the same cache lines. */
+static void threads_get_blocks_that_lie_apart(void **state)
+{
+    struct heap_test test = heap_begin_of_size(BLOCK, 256 * BLOCK, 1);
+    struct memclient_address_info where = MEMCLIENT_ADDRESS_INFO_INIT;
+    uint64_t parts = 0;
+    pthread_t threads[APART];
+    void *blocks[APART];
+
+    shared = test.heap;
+    assert_int_equal(pthread_barrier_init(&all_have_one, NULL, APART), 0);
+    for (unsigned i = 0; i < APART; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, allocate_one, &blocks[i]), 0);
+    join_all(threads, APART);
+    for (unsigned i = 0; i < APART; i++) {
+        assert_done(memclient_address_query(blocks[i], &where));
+        parts |= UINT64_C(1) << where.offset / BLOCK / 64;
+    }
+    assert_true(parts & (parts - 1));
+    pthread_barrier_destroy(&all_have_one);
+    heap_end(&test);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         at_broker(threads_never_get_the_same_block),
         at_broker(threads_hand_blocks_on_while_slabs_come_and_go),
+        at_broker(threads_get_blocks_that_lie_apart),
     };
     return test_run(tests, NULL, NULL);
 }

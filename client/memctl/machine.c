@@ -86,7 +86,7 @@ static void machine_check_descriptors(struct machine *machine)
     findings_report_mend(machine->findings, "broker's descriptors", ok,
                          (struct remedy){.mend = ok ? NULL : "systemctl edit memoryd   # [Service] LimitNOFILE=524288"},
                          "%" PRIu64 " of %" PRIu64
-                         " are in use; each buffer has one, without more allocations are refused",
+                         " are in use; each buffer takes one, and without one an allocation is refused",
                          broker->fds, broker->fds_limit);
 }
 

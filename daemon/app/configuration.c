@@ -383,11 +383,11 @@ static void fill_result(struct app *app, struct reload_result *result)
         app->config_stale = true;
         log_error("the configuration is unchanged");
     } else if (path)
-        log_notice("%s was read again: %u keys changed, %u more take effect after a restart", path,
+        log_notice("%s was read again: keys that have changed: %u, and after a restart %u more", path,
                    result->n_of[RELOAD_APPLIED], result->n_of[RELOAD_RESTART]);
     else
-        log_notice("there is no configuration file; the defaults are in force: %u keys changed, %u more take effect "
-                   "after a restart",
+        log_notice("there is no configuration file; the defaults are in force: keys that have changed: %u, and after a "
+                   "restart %u more",
                    result->n_of[RELOAD_APPLIED], result->n_of[RELOAD_RESTART]);
 }
 

@@ -212,26 +212,27 @@ static void begin_section(struct reader *reader, const char *name)
 
 static void unknown_key(struct reader *reader, const char *section, const char *name)
 {
-    const char *best = NULL;
-    const char *elsewhere = NULL;
-    unsigned least = UINT32_MAX;
+    const struct key *here = NULL, *elsewhere = NULL;
+    unsigned least_here = UINT32_MAX, least_elsewhere = UINT32_MAX;
 
     for (size_t i = 0; i < config_n_keys; i++) {
+        bool is_here = !strcmp(config_keys[i].section, section);
         unsigned distance = value_distance(name, config_keys[i].name);
+        unsigned *least = is_here ? &least_here : &least_elsewhere;
 
-        if (!strcmp(config_keys[i].section, section)) {
-            if (distance < least) {
-                least = distance;
-                best = config_keys[i].name;
-            }
-        } else if (!distance) {
-            elsewhere = config_keys[i].section;
-        }
+        if (distance >= *least)
+            continue;
+        *least = distance;
+        *(is_here ? &here : &elsewhere) = &config_keys[i];
     }
-    if (elsewhere)
-        mistake_at(reader, reader->line, "[%s] %s: no such key here; it belongs in [%s]", section, name, elsewhere);
+    if (!least_elsewhere)
+        mistake_at(reader, reader->line, "[%s] %s: no such key here; it belongs in [%s]", section, name,
+                   elsewhere->section);
+    else if (least_elsewhere < least_here)
+        mistake_at(reader, reader->line, "[%s] %s: no such key; did you mean %s in [%s]?", section, name,
+                   elsewhere->name, elsewhere->section);
     else
-        mistake_at(reader, reader->line, "[%s] %s: no such key; did you mean %s?", section, name, best);
+        mistake_at(reader, reader->line, "[%s] %s: no such key; did you mean %s?", section, name, here->name);
 }
 
 static int on_value(void *userdata, const char *section, const char *name, const char *value)

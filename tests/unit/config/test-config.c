@@ -163,6 +163,7 @@ static void everything_can_be_said(void **state)
 static void unknown_keys_and_sections_name_the_nearest(void **state)
 {
     refuse_at("[arena]\n\nbaes = 1\n", 3, "[arena] baes: no such key; did you mean base?");
+    refuse_at("[limits]\ncapcity = 1\n", 2, "[limits] capcity: no such key; did you mean capacity in [pools]?");
     refuse_at("[limit]\nuid_names=1\n", 1, "did you mean [limits]?");
     refuse_at("[limit]\n", 1, "did you mean [limits]?");
     refuse_at("[pool x]\nnode = 1\n", 2, "did you mean nodes?");

@@ -91,6 +91,7 @@ static void options_are_checked(void **state)
     struct memclient_alloc_options memory = MEMCLIENT_ALLOC_OPTIONS_INIT;
     struct memclient_name_options name = MEMCLIENT_NAME_OPTIONS_INIT;
     uint64_t sizes[] = {100, 0, UINT64_MAX};
+    char long_name[252] = {0};
     struct memclient_buffer *buf;
     struct memclient_token token;
     struct memclient_heap *heap;
@@ -119,8 +120,11 @@ static void options_are_checked(void **state)
     options.name = "h";
     options.name_options = &name;
     assert_refused(memclient_heap_create(ctx, &options, &heap), EINVAL);
-    options.name = NULL;
     name.other_rights = 0;
+    memset(long_name, 'n', sizeof(long_name) - 1);
+    options.name = long_name;
+    assert_refused(memclient_heap_create(ctx, &options, &heap), ENAMETOOLONG);
+    options.name = NULL;
     assert_done(memclient_heap_create(ctx, &options, &heap));
     /* one block in one slab */
     assert_done(memclient_heap_alloc(heap, 128, &p));

@@ -21,6 +21,9 @@ static void read_what_comes(int channel, void *context)
 
     CHECK_REFUSED(memclient_heap_alloc(heap, 1, &p), EPERM);
     CHECK_REFUSED(memclient_heap_sweep(heap), EPERM);
+    CHECK_REFUSED(memclient_heap_trim(heap), EPERM);
+    CHECK_REFUSED(memclient_heap_destroy(heap), EPERM);
+    CHECK_REFUSED(memclient_heap_share(heap, NULL, &token.slab), EPERM);
     tell(channel);
     for (unsigned i = 0; take_bytes(channel, &token, sizeof(token)); i++) {
         block = token.block;
@@ -30,11 +33,14 @@ static void read_what_comes(int channel, void *context)
         block.generation++;
         if (i)
             CHECK_REFUSED(memclient_block_take(heap, &block, &p), ESTALE);
+        else
+            CHECK_REFUSED(memclient_block_take(heap, &token.block, &p), ENXIO);
         CHECK_DONE(memclient_block_open(heap, &token, &p));
         CHECK_REFUSED(memclient_block_open(heap, &token, &again), EALREADY);
         CHECK(pattern_holds(p, SMALL, i));
         CHECK(mprotect((void *)((uintptr_t)p & ~UINT64_C(4095)), SMALL, PROT_READ | PROT_WRITE) < 0);
         CHECK_REFUSED(memclient_block_give(heap, p, 0, &block), EPERM);
+        CHECK_REFUSED(memclient_block_prepare(heap, p, &block), EPERM);
         if (i % 3) {
             CHECK_DONE(memclient_heap_free(heap, p));
             CHECK_REFUSED(memclient_heap_free(heap, p), EALREADY);

@@ -18,10 +18,6 @@
 static_assert(sizeof(((struct plan_record *)0)->bytes) == sizeof(((struct plan_nodes *)0)->bytes), "one layout");
 static_assert(sizeof(((struct plan_record *)0)->node) == sizeof(((struct plan_nodes *)0)->node), "one layout");
 
-/* The promise of the header, with what session/ adds: a hold's record and object. */
-static_assert(sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) + 96 <= 512,
-              "a buffer with a hold takes at most 512 bytes");
-
 static int compare_inodes(const struct buffer *a, const struct buffer *b)
 {
     if (a->record->inode != b->record->inode)

@@ -15,9 +15,8 @@
  * the stock of its pool and to no user. Nobody finds it until buffer_take() gives it to a user. Before that it is
  * earmarked: the user is charged for it, and it has its home.
  *
- * A buffer, one session's hold on it and its home address take 512 bytes altogether (buffer.c proves it), and 512 are
- * promised, with what tables leave unused of their pages. Hence the trees: a hash table's handle takes nearly twice a
- * tree's link.
+ * A buffer, one session's hold on it and its home address take 520 bytes altogether (session/hold.c proves it), beside
+ * what tables leave unused of their pages. Hence the trees: a hash table's handle takes nearly twice a tree's link.
  */
 #pragma once
 

@@ -14,6 +14,11 @@
 #include "mem/rights.h"
 #include "proto/status.h"
 
+/* The promise of mem/buffer.h. */
+static_assert(sizeof(struct buffer_record) + sizeof(struct buffer) + sizeof(struct hold_record) + sizeof(struct hold) <=
+                  520,
+              "a buffer with a hold takes at most 520 bytes");
+
 static int compare_buffers(const struct hold *a, const struct hold *b)
 {
     return a->record->buffer < b->record->buffer ? -1 : a->record->buffer > b->record->buffer;

@@ -35,8 +35,9 @@ void slice_flow_runs(struct fair_flow *flow, struct fair_task *task)
 {
     uint64_t epoch = flow->used / SLICE_EPOCH_NS + 1;
 
-    if (flow->look == task && !flow_is_of_many(flow))
-        flow->load = 0; /* it has asked again before anybody looked */
+    /* it had nothing else, and may have asked again before anybody looked */
+    if (flow->look == task && list_is_empty(&flow->tasks) && !flow_is_of_many(flow))
+        flow->load = 0;
     flow->look = NULL;
     if (flow->epoch != epoch) {
         flow->epoch = epoch;

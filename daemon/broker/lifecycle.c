@@ -13,6 +13,7 @@
 #include "broker/caches.h"
 #include "broker/claims.h"
 #include "broker/closing.h"
+#include "broker/export.h"
 #include "broker/lookup.h"
 #include "broker/sessions.h"
 #include "broker/state.h"
@@ -82,7 +83,7 @@ void lifecycle_abandon(struct broker *broker, struct buffer *buffer)
     teardown_end(broker, buffer);
 }
 
-/* `sole`: nobody else has it. */
+/* Nobody else has it. */
 static void lifecycle_end(struct broker *broker, struct buffer *buffer)
 {
     if (!buffer->n_tokens)
@@ -192,10 +193,14 @@ static void lifecycle_unreferenced(struct broker *broker, struct buffer *buffer)
         else
             (void)drop_tokens(broker, buffer, UINT32_MAX);
     }
-    if (buffer->record->watch < 0)
+    if (!(buffer->record->flags & BUFFER_EXPORTED)) {
         lifecycle_end(broker, buffer);
-    else
-        lifecycle_probe(broker, buffer);
+        return;
+    }
+    /* there may have been no room for its watch when this broker took over */
+    if (buffer->record->watch < 0)
+        (void)buffer_watch(broker, buffer, NULL);
+    lifecycle_probe(broker, buffer);
 }
 
 /* ---- who pays ---------------------------------------------------------------------------------------------------- */
@@ -310,6 +315,16 @@ void lifecycle_abort(struct broker *broker, struct buffer *buffer)
         closing_ended(broker, buffer);
 }
 
+/* It was on its way to be closed. An older broker did not note it if the kernel had not said who else has it. */
+static void lifecycle_doubt(struct broker *broker, struct buffer *buffer)
+{
+    bool sole;
+
+    if (buffer->fd >= 0 && buffer->record->watch >= 0 && !buffer_is_unproven(buffer) && !caches_alone_have(buffer) &&
+        handle_sole(buffer->fd, &sole, NULL))
+        buffer_set_unproven(&broker->buffers, buffer);
+}
+
 void lifecycle_restore(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->record->state == BUFFER_LIVE) {
@@ -322,6 +337,7 @@ void lifecycle_restore(struct broker *broker, struct buffer *buffer)
         closing_ended(broker, buffer);
         return;
     }
+    lifecycle_doubt(broker, buffer);
     /* what is left of one that caches have mapped comes back when they let go */
     if (!buffer_is_unproven(buffer) && (buffer->fd >= 0 || !(buffer->record->flags & BUFFER_WAS_CACHED)))
         buffer_set_reclaiming(&broker->buffers, buffer, true);

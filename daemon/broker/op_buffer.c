@@ -402,6 +402,17 @@ static int may_destroy(struct op *op, const struct session *session, const struc
     return 0;
 }
 
+/* Nothing keeps it any more, but somebody has it, or may have it. */
+static int destroy_contents(struct op *op, struct buffer *buffer)
+{
+    if (buffer_is_sealed(buffer))
+        return refuse(&op->problem, STATUS_PUBLISHED,
+                      "buffer %llu has ended, but it is published and the kernel lets nobody empty it; it goes with "
+                      "the last who has it mapped",
+                      (unsigned long long)buffer->record->head.id);
+    return buffer_work_begin(op, buffer, &(struct memory_job){.task = MEMORY_DISCARD}, NULL);
+}
+
 int op_destroy(struct op *op, uint64_t id, bool force)
 {
     struct broker *broker = op->broker;
@@ -424,14 +435,10 @@ int op_destroy(struct op *op, uint64_t id, bool force)
         return refuse(&op->problem, STATUS_STALE,
                       "buffer %llu has ended, but somebody has it open or mapped; an administrator may use force",
                       (unsigned long long)id);
+    /* T is needed if it is to be emptied */
+    lifecycle_pin(buffer);
     lifecycle_destroy(broker, buffer);
-    buffer = force ? buffers_find(&broker->buffers, id) : NULL;
-    if (!buffer || buffer->record->state != BUFFER_DETACHED)
-        return 0;
-    if (buffer_is_sealed(buffer))
-        return refuse(&op->problem, STATUS_PUBLISHED,
-                      "buffer %llu has ended, but it is published and the kernel lets nobody empty it; it goes with "
-                      "the last who has it mapped",
-                      (unsigned long long)id);
-    return buffer_work_begin(op, buffer, &(struct memory_job){.task = MEMORY_DISCARD}, NULL);
+    r = force && buffer->record->detached_ms ? destroy_contents(op, buffer) : 0;
+    lifecycle_unpin(broker, buffer);
+    return r;
 }

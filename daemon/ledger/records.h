@@ -72,7 +72,7 @@ struct buffer_record {
     uint64_t reservation;     /* that the home address is in, or 0: it is the buffer's own */
     uint64_t address;         /* home, or 0 */
     uint64_t created_ms;
-    uint64_t detached_ms; /* since when only others may have it; 0: something keeps it, or nobody has it */
+    uint64_t detached_ms; /* since when only others may have it, who must find its pages as they were; else 0 */
     uint64_t huge_bytes;
     uint32_t device;
     uint32_t flags; /* BUFFER_* of mem/buffer.h */

@@ -223,7 +223,7 @@ static void buffer_dispose(struct buffers *buffers, struct buffer *buffer)
     if (buffer_is_unowned(buffer))
         buffers->n_stock--;
     else
-        buffer_count_state(buffers, record->state, -1);
+        buffer_count_state(buffers, record, -1);
     buffer_leave_home(buffers, buffer);
     if (record->bytes) {
         buffer_shift(buffers, buffer, buffer_tally_state(buffer), TALLY_NONE);
@@ -390,33 +390,40 @@ void buffer_take(struct buffers *buffers, struct buffer *buffer, uint64_t size, 
     buffer_probe_alloc(buffer);
 }
 
-void buffer_count_state(struct buffers *buffers, enum buffer_state state, int by)
+/* Of those that only others may have, the ones that are ENDING count as detached. */
+void buffer_count_state(struct buffers *buffers, const struct buffer_record *record, int by)
 {
-    if (state == BUFFER_DETACHED)
+    if (record->detached_ms)
         buffers->n_detached += (uint64_t)by;
-    else if (state == BUFFER_ENDING)
+    else if (record->state == BUFFER_ENDING)
         buffers->n_ending += (uint64_t)by;
+}
+
+static void buffer_enter_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state,
+                               uint64_t detached_ms)
+{
+    struct buffer_record *record = record_change(&buffers->table, buffer);
+
+    if (!buffer_is_unowned(buffer))
+        buffer_count_state(buffers, record, -1);
+    record->state = (uint8_t)state;
+    record->detached_ms = detached_ms;
+    if (!buffer_is_unowned(buffer))
+        buffer_count_state(buffers, record, 1);
 }
 
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state)
 {
-    struct buffer_record *record = record_change(&buffers->table, buffer);
+    uint64_t since = buffer->record->detached_ms ? buffer->record->detached_ms : clock_wall_ms();
 
-    if (state == BUFFER_DETACHED && record->state != BUFFER_DETACHED)
-        record->detached_ms = clock_wall_ms();
-    else if (state != BUFFER_DETACHED)
-        record->detached_ms = 0;
-    if (!buffer_is_unowned(buffer)) {
-        buffer_count_state(buffers, record->state, -1);
-        buffer_count_state(buffers, state, 1);
-    }
-    record->state = (uint8_t)state;
+    buffer_enter_state(buffers, buffer, state, state == BUFFER_DETACHED ? since : 0);
 }
 
 void buffer_set_unproven(struct buffers *buffers, struct buffer *buffer)
 {
-    buffer_set_state(buffers, buffer, BUFFER_ENDING);
-    record_change(&buffers->table, buffer)->detached_ms = clock_wall_ms();
+    uint64_t since = buffer->record->detached_ms ? buffer->record->detached_ms : clock_wall_ms();
+
+    buffer_enter_state(buffers, buffer, BUFFER_ENDING, since);
 }
 
 uint32_t buffer_flags(const struct buffer *buffer)

@@ -98,7 +98,7 @@ struct buffers {
     struct buffer_inode_tree by_inode;
     struct buffer_watch_tree by_watch;
     uint64_t bytes;      /* of all of them */
-    uint64_t n_detached; /* DETACHED */
+    uint64_t n_detached; /* DETACHED, or unproven */
     uint64_t n_ending;   /* ENDING */
     uint64_t n_stock;    /* unowned, in any state, and not counted above */
 };

@@ -21,7 +21,7 @@ void buffer_shift(struct buffers *buffers, const struct buffer *buffer, enum tal
 
 /* Counts a buffer whose state has begun (by 1) or ended (by -1). Buffers that belong to nobody are counted as stock
  * instead, whatever their state. */
-void buffer_count_state(struct buffers *buffers, enum buffer_state state, int by);
+void buffer_count_state(struct buffers *buffers, const struct buffer_record *record, int by);
 
 /* Enter the buffer into the tree of inodes or of watches. NULL, or the buffer that has this inode or watch already.
  * `near` is a buffer in that tree, or NULL; next to it the place is found sooner. */

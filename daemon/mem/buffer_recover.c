@@ -154,7 +154,7 @@ static void buffer_recharge(struct buffers *buffers, struct buffer *buffer, cons
         record_change(&buffers->table, buffer)->flags &= ~(uint32_t)BUFFER_AHEAD;
     if (record->charged_session != found->session)
         record_change(&buffers->table, buffer)->charged_session = found->session;
-    buffer_count_state(buffers, record->state, 1);
+    buffer_count_state(buffers, record, 1);
 }
 
 /* Of itself and of its plan, which is NULL if it needs none. */

@@ -66,7 +66,8 @@ int handle_sole(int t, bool *ret_sole, struct problem *problem)
         *ret_sole = true;
         return 0;
     }
-    if (errno == EAGAIN || errno == EBUSY) {
+    /* without memory there is no answer now; to say that somebody has it is safe */
+    if (errno == EAGAIN || errno == EBUSY || errno == ENOMEM) {
         *ret_sole = false;
         return 0;
     }

@@ -1009,7 +1009,7 @@ struct memclient_broker_info {
     uint64_t uptime_ms;
     uint64_t sessions;
     uint64_t buffers;          /* live */
-    uint64_t buffers_detached; /* MEMCLIENT_BUFFER_STATE_DETACHED, of all users */
+    uint64_t buffers_detached; /* with `detached_ms`, of all users */
     uint64_t bytes;            /* committed, of all buffers */
     uint64_t names;
     uint64_t tokens;
@@ -1024,7 +1024,7 @@ struct memclient_broker_info {
     pid_t keeper_pid;        /* the broker's parent, which starts the next one */
     uint32_t restarts;       /* former brokers whose state this one has taken over */
     uint64_t quarantined;    /* damaged records of theirs, which nobody uses */
-    uint64_t buffers_ending; /* whose pages are being freed; a broker of 0.1 counts them as detached */
+    uint64_t buffers_ending; /* others whose pages are being freed; a broker of 0.1 counts them as detached */
     bool config_stale;       /* the file had mistakes when it was read last, so its former contents are in force */
     uint64_t pools;          /* from which memory is given out; this and what follows is 0 of an older broker */
     uint64_t capacity;       /* bytes that they have together; what several of them share counts once */
@@ -1104,7 +1104,7 @@ enum memclient_buffer_order {
 
 enum memclient_select_flag {
     MEMCLIENT_SELECT_UID = 1,     /* only what counts against the limits of `uid` */
-    MEMCLIENT_SELECT_DETACHED = 2 /* only what is MEMCLIENT_BUFFER_STATE_DETACHED */
+    MEMCLIENT_SELECT_DETACHED = 2 /* only what has `detached_ms` */
 };
 
 struct memclient_select_options {

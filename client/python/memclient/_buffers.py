@@ -57,7 +57,7 @@ class State(enum.IntEnum):
     COMMITTING  its pages are being allocated
     LIVE        a session, a name or a keeping token keeps it
     DETACHED    none does, but some process still has it open or mapped
-    ENDING      its pages are being freed
+    ENDING      its pages are being freed, or, if `detached` is set, will be when no process has them any more
     """
 
     COMMITTING = 0

@@ -547,8 +547,8 @@ static void I4_who_has_it_is_not_known_and_its_contents_stay(void **state)
     static struct sys_calls silent;
     uint64_t admin = host_session(1), holder = host_session(2), buffer, other;
     struct buffer_info info;
-    char *p;
-    int fd;
+    char *p, word = 'y';
+    int fd, forced;
 
     silent = sys_kernel;
     silent.set_lease = no_lease;
@@ -568,6 +568,16 @@ static void I4_who_has_it_is_not_known_and_its_contents_stay(void **state)
     assert_int_equal(host_import(admin, fd, NULL), STATUS_FD_FOREIGN);
     assert_true(strstr(host_sentence, "does not say who has"));
     assert_int_equal(host_check(admin), 0);
+    /* an administrator who insists takes the contents */
+    assert_int_equal(host_alloc(holder, SIZE, 0, &other), 0);
+    forced = host_export(holder, other, RW);
+    assert_int_equal(pwrite(forced, "x", 1, 0), 1);
+    assert_int_equal(CALL(admin, op_destroy, other, true), 0);
+    assert_int_equal(pread(forced, &word, 1, 0), 1);
+    assert_int_equal(word, 0);
+    assert_int_equal(host_used(), 2 * SIZE);
+    close(forced);
+    assert_true(HOST_UNTIL(host_used() == SIZE));
     /* others whom the kernel does answer about are emptied as ever */
     sys = &sys_kernel;
     assert_int_equal(host_alloc(holder, SIZE, 0, &other), 0);

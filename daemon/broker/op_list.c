@@ -149,7 +149,7 @@ static void fill_holder(const struct hold *hold, struct buffer_info *info)
     info->holders[info->n_holders] = hold->record->session;
     info->holder_rights[info->n_holders] = hold->record->rights;
     info->holder_cached[info->n_holders] = caches_have(hold);
-    info->holder_since_ms[info->n_holders] = hold_since_ms(hold);
+    info->holder_since_ms[info->n_holders] = hold->since_ms;
     info->holder_claims[info->n_holders++] = hold->record->kind;
 }
 

@@ -96,7 +96,7 @@ int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, st
     record->buffer = buffer->record->head.id;
     record->rights = (uint16_t)rights;
     record->refs = 1;
-    hold->in_session.since = (uint32_t)(clock_wall_ms() / MSEC_PER_SEC);
+    hold->since_ms = clock_wall_ms();
     RB_INSERT(hold_tree, &session->holds, hold);
     session->n_holds++;
     enter_buffer(hold, buffer);
@@ -141,28 +141,12 @@ struct hold *hold_release(struct hold *hold)
     return --record_change(&hold->session->sessions->holds, hold)->refs ? hold : hold_free(hold);
 }
 
-uint64_t hold_since_ms(const struct hold *hold)
-{
-    return hold->in_session.since * MSEC_PER_SEC;
-}
-
-/* RB_REMOVE may put the next one in the place of the one that goes, with all of its entry. */
-static void hold_leave_session(struct hold *hold)
-{
-    struct hold *next = RB_NEXT(hold_tree, &hold->session->holds, hold);
-    uint32_t since = next ? next->in_session.since : 0;
-
-    RB_REMOVE(hold_tree, &hold->session->holds, hold);
-    if (next)
-        next->in_session.since = since;
-    hold->session->n_holds--;
-}
-
 struct hold *hold_free(struct hold *hold)
 {
     if (!hold)
         return NULL;
-    hold_leave_session(hold);
+    RB_REMOVE(hold_tree, &hold->session->holds, hold);
+    hold->session->n_holds--;
     buffer_hold_tree_remove_summed(&hold->buffer->holds, hold);
     hold->buffer->n_holds--;
     audit_before(&hold->session->sessions->holds, hold);

@@ -33,12 +33,8 @@ struct hold {
     OBJECT_UNINDEXED(struct hold_record);
     struct session *session;
     struct buffer *buffer;
-    /* An RB_ENTRY with a number in its padding, since a hold may not take more (mem/buffer.h): hold_since_ms(). */
-    struct {
-        struct hold *rbe_left, *rbe_right, *rbe_parent;
-        int rbe_color;
-        uint32_t since; /* seconds of the wall clock */
-    } in_session;
+    uint64_t since_ms; /* wall clock; 0: it began before this broker did, which the ledger has no room to say */
+    RB_ENTRY(hold) in_session;
     RB_ENTRY(hold) in_buffer; /* by user */
     struct hold *oldest;      /* of those below it in that tree, and itself */
 };
@@ -53,8 +49,6 @@ int hold_ref(struct session *session, struct buffer *buffer, uint32_t rights, st
 void hold_raise_kind(struct hold *hold, enum hold_kind kind);
 /* Makes a hold of its record again (table.h); session and buffer are NULL if they are gone. */
 enum table_verdict hold_recover(struct hold *hold, struct session *session, struct buffer *buffer, const char **why);
-/* Wall clock, to the second; 0: it began before this broker did, which the ledger has no room to say. */
-uint64_t hold_since_ms(const struct hold *hold);
 /* One reference less. The last one ends the hold; returns NULL then. Rights stay as they are. */
 struct hold *hold_release(struct hold *hold);
 /* Ends it with all its references. NULL is fine. */

@@ -218,7 +218,7 @@ static uint64_t held_since(uint64_t buffer, uint64_t of)
 
 static void sleep_until(uint64_t wall_ms)
 {
-    while (clock_wall_ms() < wall_ms)
+    while (clock_wall_ms() <= wall_ms)
         (void)usleep(1000);
 }
 
@@ -230,12 +230,12 @@ static void a_hold_is_listed_with_its_beginning(void **state)
     assert_int_equal(host_bind(maker, buffer, "held", 0, 0), 0);
     since = held_since(buffer, maker);
     assert_true(since && since <= clock_wall_ms());
-    sleep_until(since + 1000);
+    sleep_until(since);
     assert_int_equal(host_lookup(other, "held", 0, 0, NULL), 0);
     later = held_since(buffer, other);
     assert_true(later > since);
     /* one more reference is no new hold, one after the last is */
-    sleep_until(later + 1000);
+    sleep_until(later);
     assert_int_equal(host_lookup(other, "held", 0, 0, NULL), 0);
     assert_int_equal(held_since(buffer, other), later);
     assert_int_equal(host_release(other, buffer), 0);
@@ -244,29 +244,6 @@ static void a_hold_is_listed_with_its_beginning(void **state)
     assert_int_equal(host_lookup(other, "held", 0, 0, NULL), 0);
     assert_true(held_since(buffer, other) > later);
     assert_int_equal(held_since(buffer, maker), since);
-}
-
-/* Holds leave the tree from any place in it, and the others keep their beginnings. */
-static void each_hold_keeps_its_beginning(void **state)
-{
-    enum { N = 60 };
-    uint64_t session = host_session(1), buffers[N], since[N];
-
-    for (unsigned i = 0; i < N; i++) {
-        assert_int_equal(host_alloc(session, SIZE, 0, &buffers[i]), 0);
-        since[i] = held_since(buffers[i], session);
-        if (i % 20 == 19)
-            sleep_until(since[i] + 1000);
-    }
-    assert_true(since[0] < since[N / 2] && since[N / 2] < since[N - 1]);
-    for (unsigned i = 0; i < N; i++) {
-        unsigned gone = i * 17 % N;
-
-        assert_int_equal(host_release(session, buffers[gone]), 0);
-        buffers[gone] = 0;
-        for (unsigned k = 0; k < N; k++)
-            assert_true(!buffers[k] || held_since(buffers[k], session) == since[k]);
-    }
 }
 
 static unsigned n_of_state[4];
@@ -404,7 +381,6 @@ int main(void)
         TEST(the_rest_is_listed_too),
         TEST(status_and_listings_agree),
         TEST(a_hold_is_listed_with_its_beginning),
-        TEST(each_hold_keeps_its_beginning),
         TEST(names_are_told_to_those_who_may_know),
         TEST(a_large_client_is_taken_apart_in_slices),
         TEST(only_administrators_have_it_upgraded),

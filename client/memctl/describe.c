@@ -79,7 +79,7 @@ void history_describe_death(unsigned end, int status, char *text, size_t size)
     case MEMCLIENT_END_OOM:
         (void)snprintf(text, size,
                        "its process was killed by signal %d, probably for want of memory: the kernel's OOM killer has "
-                       "killed in its control group since the session began",
+                       "killed in its control group since the session had its first buffer",
                        status);
         return;
     case MEMCLIENT_END_UNKNOWN:

@@ -16,7 +16,8 @@ struct oom_group {
     RB_ENTRY(oom_group) link;
     struct oom_groups *groups;
     unsigned refs;
-    uint64_t taken; /* of its kills: deaths have been explained by them */
+    uint64_t first; /* kills when it was looked at first */
+    uint64_t taken; /* of those since then: how many have explained a death, in whatever order those are told */
     char file[];
 };
 
@@ -39,8 +40,8 @@ static int compare_groups(const struct oom_group *a, const struct oom_group *b)
 
 TREE_GENERATE(oom_groups, oom_group, link, compare_groups)
 
-/* NULL: there is no memory. */
-static struct oom_group *oom_group_ref(struct oom_groups *groups, const char *file)
+/* In which so many were killed until now. NULL: there is no memory. */
+static struct oom_group *oom_group_ref(struct oom_groups *groups, const char *file, uint64_t kills)
 {
     size_t size = strlen(file) + 1;
     struct oom_group *group = calloc(1, sizeof(*group) + size), *found;
@@ -49,6 +50,7 @@ static struct oom_group *oom_group_ref(struct oom_groups *groups, const char *fi
         return NULL;
     memcpy(group->file, file, size);
     group->groups = groups;
+    group->first = kills;
     found = RB_INSERT(oom_groups, groups, group);
     if (found) {
         free(group);
@@ -97,7 +99,7 @@ static void oom_begun(struct job *job)
     if (client) {
         client->finds_oom = NULL;
         if (look->job.known && oom_is_of(find_session(look->broker, look->session)))
-            client->oom = oom_group_ref(&look->broker->oom_groups, look->job.file);
+            client->oom = oom_group_ref(&look->broker->oom_groups, look->job.file, look->job.kills);
         client->oom_before = look->job.kills;
     }
     free(look);
@@ -172,11 +174,11 @@ bool oom_has_looked(const struct oom_look *look)
 bool oom_take(struct oom_look *look)
 {
     struct oom_group *group = look->group;
-    uint64_t no_reason = group->taken > look->before ? group->taken : look->before;
 
-    if (!oom_has_looked(look) || !look->job.known || look->job.kills <= no_reason)
+    if (!oom_has_looked(look) || !look->job.known || look->job.kills <= look->before ||
+        look->job.kills - group->first <= group->taken)
         return false;
-    group->taken = no_reason + 1;
+    group->taken++;
     return true;
 }
 

@@ -304,6 +304,19 @@ static void a_kill_that_was_counted_explains_one_death(void **state)
     assert_true(RB_EMPTY(&host.broker->oom_groups));
 }
 
+/* The first one that was killed may be reaped last. */
+static void kills_explain_deaths_in_any_order(void **state)
+{
+    struct child children[2];
+    uint64_t sessions[2];
+
+    sessions[0] = worker_in_group(&children[0], 2);
+    sessions[1] = worker_in_group(&children[1], 3);
+    kills_are(4);
+    assert_int_equal(end_of_killed(&children[1], sessions[1]), HISTORY_END_OOM);
+    assert_int_equal(end_of_killed(&children[0], sessions[0]), HISTORY_END_OOM);
+}
+
 static void whose_session_has_had_nothing_is_not_looked_at(void **state)
 {
     struct child child;
@@ -406,6 +419,7 @@ int main(void)
         WITH_FILES(who_exits_did_not_die_of_that),
         WITH_FILES(a_group_that_has_gone_says_nothing),
         WITH_FILES(a_kill_that_was_counted_explains_one_death),
+        WITH_FILES(kills_explain_deaths_in_any_order),
         WITH_FILES(whose_session_has_had_nothing_is_not_looked_at),
         WITH_FILES(a_worker_that_hangs_keeps_no_cause_back),
         cmocka_unit_test_setup_teardown(goodbye_is_no_death, host_setup, restore),

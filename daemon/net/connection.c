@@ -143,22 +143,8 @@ static void connection_read(struct connection *connection)
     read_one(connection);
     connection_schedule(connection);
     connection->burst = connection->readable ? connection->burst + 1 : 0;
-    if (connection->readable && !connection->unanswered && !connection->writable && !connection->closing)
-        fair_flow_answered(&connection->user->flow, &connection->task);
     if (connection->burst % CONNECTION_BURST && list_is_linked(&connection->task.link))
         fair_queue_put_first(&connection->user->flow, &connection->task);
-}
-
-/* If nothing comes, nothing is looked for: the kernel tells of what comes later. */
-bool connection_await(struct fair_task *task, uint64_t ns)
-{
-    struct connection *connection = container_of(task, struct connection, task);
-    struct pollfd polled = {.fd = connection->fd, .events = POLLIN};
-    const struct timespec most = {.tv_nsec = (long)ns};
-
-    connection->readable = ppoll(&polled, 1, &most, NULL) != 0;
-    connection->arrived = connection->readable;
-    return connection->readable;
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
@@ -315,7 +301,6 @@ struct connection *connection_new(struct net *net, int fd, struct peer *peer, st
     connection->peer = *peer;
     *peer = (struct peer)PEER_NULL;
     fair_task_init(&connection->task, connection_serve);
-    connection->task.is_source = true;
     list_init(&connection->unidentified_link);
     list_append(&user->unidentified, &connection->unidentified_link);
     user->n_unidentified++;

@@ -2,8 +2,6 @@
 /* See fair_queue.h. */
 #include "net/fair_queue.h"
 
-#include "net/slice.h"
-
 static int flow_compare(const struct fair_flow *a, const struct fair_flow *b)
 {
     if (a->used != b->used)
@@ -20,7 +18,7 @@ void fair_queue_init(struct fair_queue *queue, const struct fair_clocks *clocks)
 
 void fair_flow_init(struct fair_flow *flow)
 {
-    *flow = (struct fair_flow){.weight = 1, .cut = SLICE_CUT};
+    *flow = (struct fair_flow){.weight = 1};
     list_init(&flow->tasks);
 }
 
@@ -28,18 +26,12 @@ static void flow_wait(struct fair_queue *queue, struct fair_flow *flow)
 {
     RB_INSERT(fair_flows, &queue->flows, flow);
     flow->waiting = true;
-    flow->heavy = slice_waits_for(flow);
-    queue->n_heavy += flow->heavy;
 }
 
 static void flow_leave(struct fair_queue *queue, struct fair_flow *flow)
 {
-    if (!flow->waiting)
-        return;
-    RB_REMOVE(fair_flows, &queue->flows, flow);
-    queue->n_heavy -= flow->heavy;
-    if (flow->heavy)
-        queue->heavy_at = queue->clock;
+    if (flow->waiting)
+        RB_REMOVE(fair_flows, &queue->flows, flow);
     flow->waiting = false;
 }
 
@@ -48,19 +40,12 @@ void fair_flow_remove(struct fair_queue *queue, struct fair_flow *flow)
     flow_leave(queue, flow);
     if (queue->runs == flow)
         queue->runs = NULL;
-    if (queue->slice.holder == flow)
-        queue->slice.holder = NULL;
-}
-
-void fair_flow_answered(struct fair_flow *flow, struct fair_task *look)
-{
-    flow->look = look;
 }
 
 void fair_task_init(struct fair_task *task, void (*run)(struct fair_task *task))
 {
-    *task = (struct fair_task){.run = run};
     list_init(&task->link);
+    task->run = run;
 }
 
 /* It was away. */
@@ -70,7 +55,6 @@ static void flow_begin(struct fair_queue *queue, struct fair_flow *flow)
         flow->used = queue->level - FAIR_AHEAD_NS;
     if (queue->runs || !fair_queue_is_empty(queue))
         queue->shared = true;
-    slice_flow_returned(queue, flow);
     flow_wait(queue, flow);
 }
 
@@ -92,12 +76,8 @@ void fair_queue_put_first(struct fair_flow *flow, struct fair_task *task)
 void fair_queue_remove(struct fair_queue *queue, struct fair_flow *flow, struct fair_task *task)
 {
     list_remove(&task->link);
-    if (flow->look == task)
-        flow->look = NULL;
-    if (flow->waiting && list_is_empty(&flow->tasks)) {
+    if (list_is_empty(&flow->tasks))
         flow_leave(queue, flow);
-        slice_flow_left(queue, flow);
-    }
 }
 
 /*
@@ -119,11 +99,9 @@ static uint64_t queue_cost(struct fair_queue *queue, uint64_t ns)
     return away + FAIR_CHEAP_NS < ns ? ns - away : FAIR_CHEAP_NS;
 }
 
-/* In a slice others than who has used least are served, and get ahead of the rest by as much as it is long. */
-void fair_flow_charge(struct fair_queue *queue, struct fair_flow *flow, uint64_t ns)
+static void flow_charge(struct fair_queue *queue, struct fair_flow *flow, uint64_t ns)
 {
-    const uint64_t from = queue->slice.holder ? flow->used : queue->level;
-    const uint64_t most = from + FAIR_BEHIND_NS;
+    const uint64_t most = queue->level + FAIR_BEHIND_NS;
 
     flow->used += ns / flow->weight;
     if (flow->used > most)
@@ -135,53 +113,36 @@ void fair_flow_charge(struct fair_queue *queue, struct fair_flow *flow, uint64_t
 static void queue_serve(struct fair_queue *queue, struct fair_flow *flow)
 {
     struct fair_task *task = container_of(list_pop(&flow->tasks), struct fair_task, link);
-    uint64_t before = queue->clock, cost;
+    uint64_t before = queue->clock;
 
     flow_leave(queue, flow);
-    if (flow->used > queue->level && !queue->slice.holder)
+    if (flow->used > queue->level)
         queue->level = flow->used;
-    slice_flow_runs(flow, task);
     queue->runs = flow;
     task->run(task);
     queue->clock = queue->clocks->now();
     if (!queue->runs)
         return;
     queue->runs = NULL;
-    cost = queue_cost(queue, queue->clock - before);
-    fair_flow_charge(queue, flow, cost);
-    slice_flow_ran(flow, cost);
+    flow_charge(queue, flow, queue_cost(queue, queue->clock - before));
     if (!list_is_empty(&flow->tasks))
         flow_wait(queue, flow);
-    else
-        slice_flow_left(queue, flow);
-    slice_offer(queue, flow);
 }
 
 bool fair_queue_run(struct fair_queue *queue, uint64_t ns)
 {
-    struct fair_flow *next;
     uint64_t begin;
 
     if (fair_queue_is_empty(queue))
         return false;
     begin = queue->clock = queue->clocks->now();
     do
-        if ((next = slice_next(queue)))
-            queue_serve(queue, next);
-    while (!fair_queue_is_empty(queue) && queue->clock - begin < slice_turn_ns(queue, ns));
+        queue_serve(queue, RB_MIN(fair_flows, &queue->flows));
+    while (!fair_queue_is_empty(queue) && queue->clock - begin < ns);
     if (!fair_queue_is_empty(queue))
         return true;
     /* nobody waits, so nobody owes anything */
     queue->level = queue->most;
     queue->shared = queue->looked = false;
     return false;
-}
-
-struct fair_flow *fair_queue_first(struct fair_queue *queue, bool heavy)
-{
-    struct fair_flow *flow = RB_MIN(fair_flows, &queue->flows);
-
-    while (flow && flow->heavy && !heavy)
-        flow = RB_NEXT(fair_flows, &queue->flows, flow);
-    return flow;
 }

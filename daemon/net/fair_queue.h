@@ -35,17 +35,9 @@
 struct fair_clocks {
     uint64_t (*now)(void);
     uint64_t (*used)(void); /* processor time of this thread */
-    /* Sleeps until this task has something to do, or for so long: has it? NULL: nobody is waited for. */
-    bool (*await)(struct fair_task *task, uint64_t ns);
 };
 
 RB_HEAD(fair_flows, fair_flow);
-
-struct slice {
-    struct fair_flow *holder; /* or NULL */
-    uint64_t begun_at;
-    unsigned served; /* tasks of the holder */
-};
 
 struct fair_queue {
     struct fair_flows flows; /* with tasks, by what they have used */
@@ -53,9 +45,6 @@ struct fair_queue {
     uint64_t most;           /* what any flow has used */
     uint64_t clock;          /* when the last task ended */
     struct fair_flow *runs;  /* that of the task that runs, unless it was removed meanwhile */
-    struct slice slice;      /* slice.h */
-    unsigned n_heavy;        /* flows with tasks that wait while another one has a slice, */
-    uint64_t heavy_at;       /* and when one of those was served last */
     const struct fair_clocks *clocks;
     bool shared;          /* in this busy period there was more than one flow, */
     bool looked;          /* and the processor time was asked for: */
@@ -69,18 +58,6 @@ struct fair_flow {
     uint64_t used;   /* ns, divided by the weight */
     unsigned weight; /* so many parts are its own */
     bool waiting;    /* it is in the queue */
-    bool shared;     /* it has the tasks of many users */
-
-    /* for slice.c */
-    bool heavy;                       /* is it counted in the queue's n_heavy? */
-    uint64_t load;                    /* ns that it has used of late */
-    uint64_t left_at;                 /* when it had no tasks any more */
-    uint64_t epoch;                   /* of what it has used */
-    unsigned sources, sources_before; /* in this epoch, and in the one before */
-    struct fair_task *look;           /* its task that only looks whether there is more; or NULL */
-    unsigned hits, misses;            /* in a row: it asked again in time, or did not */
-    unsigned cut;                     /* slices that were over too early, in a row */
-    uint64_t not_before;              /* it is waited for again */
 };
 
 void fair_queue_init(struct fair_queue *queue, const struct fair_clocks *clocks);
@@ -96,17 +73,8 @@ void fair_queue_put_first(struct fair_flow *flow, struct fair_task *task);
 /* The flow has no part in the queue any more if this was its last task. */
 void fair_queue_remove(struct fair_queue *queue, struct fair_flow *flow, struct fair_task *task);
 
-/* Of a task that runs: when it is in the queue again, it is only to look whether its user has asked for more. All that
- * there was is answered. */
-void fair_flow_answered(struct fair_flow *flow, struct fair_task *look);
-
 /* Runs tasks for about so long, one at least if there is any. Returns whether there are more. */
 bool fair_queue_run(struct fair_queue *queue, uint64_t ns);
-
-/* Of those with tasks, the flow that has used least, or the one that is not heavy; NULL: there is none. */
-struct fair_flow *fair_queue_first(struct fair_queue *queue, bool heavy);
-/* It has used so much. */
-void fair_flow_charge(struct fair_queue *queue, struct fair_flow *flow, uint64_t ns);
 
 static inline bool fair_queue_is_empty(const struct fair_queue *queue)
 {

@@ -65,10 +65,6 @@ bool socket_is_left(int fd);
 /* This user connects. If many of its connections wait for their first turn, ends some that have left again. */
 void connections_end_left(struct net_user *user);
 
-/* Sleeps until there is something to read on the connection of this task, which has answered all that there was, or for
- * so long: is there? */
-bool connection_await(struct fair_task *task, uint64_t ns);
-
 /* Has it served in its turn, if there is anything to do. */
 void connection_schedule(struct connection *connection);
 /* Forgets that the deadline before has passed, if its turn has not come yet. */

@@ -306,7 +306,6 @@ int listener_new(struct listener **ret, struct net *net, int fd)
     listener->fd = fd;
     fair_flow_init(&listener->flow);
     listener->flow.weight = LISTENER_WEIGHT;
-    listener->flow.shared = true;
     fair_task_init(&listener->task, listener_turn);
     /* one that somebody else has made, for those who connect from now on */
     (void)sockio_refuse_fds(fd);

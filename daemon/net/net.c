@@ -42,7 +42,7 @@ static uint64_t net_clock_used(void)
     return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-static const struct fair_clocks net_clocks = {.now = clock_now_ns, .used = net_clock_used, .await = connection_await};
+static const struct fair_clocks net_clocks = {.now = clock_now_ns, .used = net_clock_used};
 
 static void net_arm_budget(struct net *net)
 {
@@ -139,7 +139,6 @@ int net_new(struct net **ret, struct event_base *base, const struct net_handler 
         free(net);
         return -ENOMEM;
     }
-    net->nobody->flow.shared = true;
     net->base = base;
     net->handler = handler;
     net->userdata = userdata;

@@ -18,8 +18,6 @@
 struct fair_task {
     struct list link;
     void (*run)(struct fair_task *task); /* it is in no queue when it runs, and may free itself */
-    uint64_t seen;                       /* of a source (net/fair_queue.h): in which epoch of its flow it ran last */
-    bool is_source;                      /* one of a flow that may have many */
 };
 
 struct net;

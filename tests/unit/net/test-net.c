@@ -326,25 +326,6 @@ static bool has_ended(int fd)
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
-/* The queue waits for the next packet of who was answered. */
-static void what_is_waited_for_is_read_whenever_it_comes(void **state)
-{
-    int fd = client_new();
-
-    assert_true(is_served(fd));
-    TURN_UNTIL(!seen.last->readable);
-    assert_false(connection_await(&seen.last->task, 1000));
-    assert_false(seen.last->readable);
-    assert_true(is_served(fd));
-    TURN_UNTIL(!seen.last->readable);
-    ask(fd, METHOD_PING);
-    assert_true(connection_await(&seen.last->task, 1000));
-    assert_true(seen.last->readable);
-    TURN_UNTIL(hear_fds(fd, NULL) > 0);
-    close(fd);
-    TURN_UNTIL(seen.closed == 1);
-}
-
 static void packets_are_answered_in_order(void **state)
 {
     FD_AUTO int fd = client_new();
@@ -1077,7 +1058,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(packets_are_answered_in_order),
-        TEST(what_is_waited_for_is_read_whenever_it_comes),
         TEST(I8_what_is_no_packet_ends_only_its_sender),
         TEST(I8_descriptors_are_never_received_and_end_their_sender),
         TEST(I8_nor_those_that_come_after_a_look),

@@ -68,5 +68,5 @@
  * the densest listing that fits into a packet (test-envelope tries). A packet that needs more is an attack: without a
  * bound, 64 KiB of input take 3 MB in 32 000 pieces.
  */
-#define MEMORYD_ARENA_BYTES  (5 * MEMORYD_FRAME_MAX)
+#define MEMORYD_ARENA_BYTES  (6 * MEMORYD_FRAME_MAX)
 #define MEMORYD_ARENA_PIECES 4096

@@ -189,7 +189,7 @@ int memclient_heap_free(struct memclient_heap *heap, void *address)
     return heap ? block_free(heap, (uintptr_t)address) : check_pointer(heap, "heap");
 }
 
-int memclient_block_size(struct memclient_heap *heap, const void *address, uint64_t *bytes)
+int memclient_block_bytes(struct memclient_heap *heap, const void *address, uint64_t *bytes)
 {
     int r = check_pointer(heap, "heap");
 

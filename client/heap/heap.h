@@ -9,9 +9,9 @@
  *
  * The disjoint pool of the UMF facade, on which OpenCL's heap stands too, cuts slabs by code of its own
  * (client/umf/pool_disjoint.h). Its books are the threads' own, so that a pair of calls has no atomic operation and
- * takes less than a fifth of a heap's (the row pool_pair_vs_disjoint of the benchmark), and it has some sixty sizes.
- * What a heap pays for, that other processes take a block over and know whose it was, those interfaces cannot ask for.
- * nbla cuts nothing: each of its chunks is a buffer, which is mapped wherever its program wants.
+ * takes a third to two fifths of a heap's (the row pool_pair_vs_disjoint of the benchmark), and it has some sixty
+ * sizes. What a heap pays for, that other processes take a block over and know whose it was, those interfaces cannot
+ * ask for. nbla cuts nothing: each of its chunks is a buffer, which is mapped wherever its program wants.
  */
 #pragma once
 

@@ -115,7 +115,7 @@ MEMCLIENT_API int memclient_heap_create(struct memclient_context *ctx, const str
  * Opens a heap: with a token of memclient_heap_share(), as a member, or of memclient_heap_invite(), as a reader.
  * Members that have died are swept.
  *     -EBADMSG         what the token opens is no heap
- *     -EPROTONOSUPPORT the heap is of a later version of this library
+ *     -EPROTONOSUPPORT the heap is of another version of this library
  *     -EUSERS          it has as many members as it may have, 1022
  *     -EACCES          the token does not grant READ and WRITE
  *     -EBUSY           another reader has come by the invitation
@@ -208,7 +208,7 @@ MEMCLIENT_API int memclient_heap_free(struct memclient_heap *heap, void *address
  *     -EFAULT     the address is in no slab of this heap
  *     -EINVAL     no block begins there
  */
-MEMCLIENT_API int memclient_block_size(struct memclient_heap *heap, const void *address, uint64_t *bytes);
+MEMCLIENT_API int memclient_block_bytes(struct memclient_heap *heap, const void *address, uint64_t *bytes);
 
 /*
  * Gives a block to the member `to`, or 0 = to any. From now on it may not be used here. Until it is taken, this member

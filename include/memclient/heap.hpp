@@ -94,6 +94,8 @@ template <class T> struct block_deleter {
 
     void operator()(std::remove_extent_t<T> *object) const noexcept
     {
+        static_assert(!std::is_array_v<T> || std::is_trivially_destructible_v<std::remove_extent_t<T>>,
+                      "how many objects a block has is not known when it is freed");
         if constexpr (!std::is_trivially_destructible_v<std::remove_extent_t<T>>)
             std::destroy_at(object);
         (void)memclient_heap_free(heap, address(object));
@@ -233,11 +235,11 @@ class [[nodiscard]] heap : public detail::owner<memclient_heap, memclient_heap_c
     }
 
     /* How many bytes the block has that begins at an address. */
-    std::uint64_t block_size(const volatile void *address, on_error on = {}) const
+    std::uint64_t block_bytes(const volatile void *address, on_error on = {}) const
     {
         std::uint64_t bytes = 0;
 
-        on(memclient_block_size(get(), const_cast<const void *>(address), &bytes));
+        on(memclient_block_bytes(get(), const_cast<const void *>(address), &bytes));
         return bytes;
     }
 

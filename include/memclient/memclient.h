@@ -67,15 +67,16 @@
  * program that the library does not know must be zero (-EINVAL). Structs that the library fills in are initialised
  * likewise, and it fills in the fields that both know. The headers of the facades follow the same rule.
  *
- * Names and arguments. A function of an object has the object's name in its own, and takes it first:
- * memclient_context_close(). Only a verb that acts on a buffer, which is what the library is about, goes without:
- * memclient_map(), memclient_share(), memclient_revoke_all_tokens(). What asks for something of a buffer, or counts the
- * references to its handle, has it: memclient_buffer_size(), memclient_buffer_ref(). Where something can be found in
- * several ways, the name ends with the one: memclient_open_token(), memclient_open_id(). What is returned by a pointer
- * comes last, and a count before its arrays. memclient_X_query() fills in a struct memclient_X_info, and X_many() does
- * what X() does, for many. Pointers must not be NULL unless it is said; where a function can fail, that is -EINVAL. A
- * handle knows its context, an address does not: functions on ranges of addresses take the context that mapped them,
- * since two may have mapped the same bytes at the same address.
+ * Names and arguments. A function of an object has the object's name in its own, and takes it first, behind what the
+ * object is of: memclient_context_close(), memclient_block_give(heap, block, ...). Only a verb that acts on a buffer,
+ * which is what the library is about, goes without: memclient_map(), memclient_share(),
+ * memclient_revoke_all_tokens(). What asks for something of a buffer, or counts the references to its handle, has it:
+ * memclient_buffer_size(), memclient_buffer_ref(). Where something can be found in several ways, the name ends with
+ * the one: memclient_open_token(), memclient_open_id(). What is returned by a pointer comes last, and a count before
+ * its arrays. memclient_X_query() fills in a struct memclient_X_info, and X_many() does what X() does, for many.
+ * Pointers must not be NULL unless it is said; where a function can fail, that is -EINVAL. A handle knows its
+ * context, an address does not: functions on ranges of addresses take the context that mapped them, since two may
+ * have mapped the same bytes at the same address.
  *
  * Contexts. Wherever a function takes a context, NULL means the process-wide one of memclient_context_default().
  *

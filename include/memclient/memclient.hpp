@@ -17,8 +17,8 @@
  * Names. What memclient.h calls memclient_<object>_<verb>(), or memclient_<verb>() where that is a buffer, is
  * <object>.<verb>() here. What takes a context is the context's, and MEMCLIENT_X_Y is x::y. What a function does and
  * how it fails is said there: here is only what C++ adds. Each function is one call of the C function, and an object's
- * get() is its handle for what is left to C: functions that end in _many, memclient_broker_reload() and
- * memclient_broker_upgrade().
+ * get() is its handle for what is left to C: functions that end in _many, memclient_broker_reload(),
+ * memclient_broker_upgrade(), memclient_set_interrupt() and memclient_block_prepare().
  *
  * Owners. context, buffer, mapping and reservation each own one thing, can be moved and not copied, and give it back
  * when they end. Who is empty, by default or because it was moved from, owns nothing; only an empty context can be

@@ -15,10 +15,10 @@ static void what_is_wrong_is_told_by_the_word(void **state)
     assert_done(memclient_heap_free(test.heap, NULL));
     assert_refused(memclient_heap_free(test.heap, (char *)p + 64), EINVAL);
     assert_refused(memclient_heap_free(test.heap, &local), EFAULT);
-    assert_refused(memclient_block_size(test.heap, (char *)p + 64, &bytes), EINVAL);
-    assert_refused(memclient_block_size(test.heap, &local, &bytes), EFAULT);
-    assert_refused(memclient_block_size(test.heap, p, NULL), EINVAL);
-    assert_done(memclient_block_size(test.heap, p, &bytes));
+    assert_refused(memclient_block_bytes(test.heap, (char *)p + 64, &bytes), EINVAL);
+    assert_refused(memclient_block_bytes(test.heap, &local, &bytes), EFAULT);
+    assert_refused(memclient_block_bytes(test.heap, p, NULL), EINVAL);
+    assert_done(memclient_block_bytes(test.heap, p, &bytes));
     assert_int_equal(bytes, BLOCK);
     assert_done(memclient_heap_free(test.heap, p));
     assert_refused(memclient_heap_free(test.heap, p), EALREADY);

@@ -80,7 +80,7 @@ static void take_and_give(int channel, void *context)
     CHECK(pass_bytes(channel, &me, sizeof(me)));
     while (take_bytes(channel, &block, sizeof(block))) {
         CHECK_DONE(memclient_block_take(heap, &block, &p));
-        CHECK_DONE(memclient_block_size(heap, p, &bytes));
+        CHECK_DONE(memclient_block_bytes(heap, p, &bytes));
         CHECK(bytes == BLOCK);
         CHECK_REFUSED(memclient_block_take(heap, &block, &p), EALREADY);
         CHECK(pattern_holds(p, BLOCK, 1));

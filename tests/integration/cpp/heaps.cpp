@@ -99,7 +99,7 @@ void lifetimes()
         block_ptr<> bytes = here.alloc(3000);
 
         bytes[2999] = std::byte{1};
-        check(here.block_size(bytes.get()) == 4096 && here.block_size(one.get()) == 64);
+        check(here.block_bytes(bytes.get()) == 4096 && here.block_bytes(one.get()) == 64);
         check(count == 2 && here.query().blocks_mine == 3);
         try {
             (void)here.make<Throwing>();

@@ -62,9 +62,10 @@ struct alloc {
     uint64_t caches;   /* the ticket for what clients have cached */
     bool drained;      /* all stock, and all that was cached, was given back for it once */
     unsigned attempts;
-    uint64_t waits_since;     /* in ns; 0: it has not waited yet */
-    struct shortage shortage; /* of that moment */
-    uint32_t watched;         /* the first ones of the batch */
+    uint64_t waits_since;          /* in ns; 0: it has not waited yet */
+    struct shortage shortage;      /* of that moment, */
+    struct report_holders holders; /* and theirs */
+    uint32_t watched;              /* the first ones of the batch */
     struct batch batch;
 };
 
@@ -147,6 +148,7 @@ static int alloc_wait(struct alloc *alloc)
         alloc->shortage = alloc_problem(alloc)->shortage;
         if (!alloc->shortage.resource)
             alloc->shortage = pool_shortage(alloc->pool, alloc->spec->sizes[0]);
+        report_find_holders(alloc->broker, alloc->uid, &alloc->shortage, &alloc->holders);
         PROBE(wait_begin, alloc->op->session, alloc->op->sequence, alloc->uid, &alloc->pool->name[0],
               alloc->shortage.wanted);
     }
@@ -364,7 +366,7 @@ static void alloc_report_wait(struct alloc *alloc, const struct session *session
 {
     alloc->shortage.waited_ms = alloc_waited_ms(alloc);
     if (alloc->spec->wait_ms || alloc->shortage.waited_ms >= WAIT_REPORTED_MS)
-        report_wait(alloc->broker, session, &alloc->shortage);
+        report_wait(alloc->broker, session, &alloc->shortage, &alloc->holders);
 }
 
 /* From now on they are buffers like others, and end like others if something fails. */

@@ -92,41 +92,46 @@ static uint64_t report_has(const struct report_subject *subject, const struct ac
     return subject->pool ? pool_used_by(subject->pool, account) : account_used(account, subject->slot);
 }
 
-static void report_users(struct broker *broker, const struct report_subject *subject, struct history_record *entry)
+void report_find_holders(const struct broker *broker, uint32_t uid, const struct shortage *shortage,
+                         struct report_holders *ret)
 {
+    struct report_subject subject = {.slot = ACCOUNT_SLOTS};
+
+    *ret = (struct report_holders){.most_uid = (uint32_t)-1};
+    if (shortage->resource)
+        subject.slot = account_slot_of(shortage->resource);
+    if (shortage->pool)
+        subject.pool = pools_by_name(broker->options.pools, shortage->pool);
+    if (!subject.pool && subject.slot == ACCOUNT_SLOTS)
+        return;
     for (const struct account *account = account_next(&broker->accounts, 0); account;
          account = account->uid == (uid_t)-1 ? NULL : account_next(&broker->accounts, account->uid + 1)) {
-        uint64_t has = report_has(subject, account);
+        uint64_t has = report_has(&subject, account);
 
-        if (account->uid == entry->uid)
-            entry->mine = has;
-        if (has <= entry->most)
+        if (account->uid == uid)
+            ret->mine = has;
+        if (has <= ret->most)
             continue;
-        entry->most = has;
-        entry->most_uid = account->uid;
+        ret->most = has;
+        ret->most_uid = account->uid;
     }
 }
 
 /* The numbers of a shortage, and whose they are. */
-static void report_shortage(struct broker *broker, const struct shortage *shortage, struct history_record *entry)
+static void report_shortage(const struct shortage *shortage, const struct report_holders *holders,
+                            struct history_record *entry)
 {
-    struct report_subject subject = {.slot = ACCOUNT_SLOTS};
-
     entry->wanted = shortage->wanted;
     entry->used = shortage->used;
     entry->limit = shortage->limit;
     entry->waited_ms = shortage->waited_ms;
-    entry->most_uid = (uint32_t)-1;
-    if (shortage->resource) {
+    entry->mine = holders->mine;
+    entry->most = holders->most;
+    entry->most_uid = holders->most_uid;
+    if (shortage->resource)
         (void)snprintf(entry->resource, sizeof(entry->resource), "%s", shortage->resource);
-        subject.slot = account_slot_of(shortage->resource);
-    }
-    if (shortage->pool) {
+    if (shortage->pool)
         (void)snprintf(entry->pool, sizeof(entry->pool), "%s", shortage->pool);
-        subject.pool = pools_by_name(broker->options.pools, shortage->pool);
-    }
-    if (subject.pool || subject.slot != ACCOUNT_SLOTS)
-        report_users(broker, &subject, entry);
 }
 
 /* The index of its record. */
@@ -151,6 +156,7 @@ static void report_who(const struct session *session, struct history_record *ent
 void op_refused(struct broker *broker, const struct op_refusal *refusal)
 {
     const struct session *session = refusal->session ? sessions_find(&broker->sessions, refusal->session) : NULL;
+    struct report_holders holders;
     struct history_record entry = {
         .kind = HISTORY_REFUSED,
         .uid = refusal->uid,
@@ -162,7 +168,8 @@ void op_refused(struct broker *broker, const struct op_refusal *refusal)
     if (session)
         report_who(session, &entry);
     (void)snprintf(entry.sentence, sizeof(entry.sentence), "%s", refusal->sentence);
-    report_shortage(broker, refusal->shortage, &entry);
+    report_find_holders(broker, entry.uid, refusal->shortage, &holders);
+    report_shortage(refusal->shortage, &holders, &entry);
     (void)report_add(broker, &entry);
 }
 
@@ -187,12 +194,13 @@ void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t
     (void)report_add(broker, &entry);
 }
 
-void report_wait(struct broker *broker, const struct session *session, const struct shortage *shortage)
+void report_wait(struct broker *broker, const struct session *session, const struct shortage *shortage,
+                 const struct report_holders *holders)
 {
     struct history_record entry = {.kind = HISTORY_WAITED, .method = METHOD_ALLOC};
 
     report_who(session, &entry);
-    report_shortage(broker, shortage, &entry);
+    report_shortage(shortage, holders, &entry);
     (void)report_add(broker, &entry);
     counters_wait(broker->counters, shortage->waited_ms);
 }

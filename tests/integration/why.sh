@@ -43,7 +43,8 @@ for _ in $(seq 1200); do memctl --json sessions | jq -e "any(.[]; .pid == $late)
 expect 0 memctl rm "$big"
 wait "$late" || fail "it was not served: $(cat "$dir/late")"
 expect 0 memctl --json events --kind waited
-json 'length == 1 and (.[0] | .pool == "node0-4k" and .wanted == 8388608 and .used == 12582912 and .waited_ms > 0)'
+json 'length == 1 and (.[0] | .pool == "node0-4k" and .wanted == 8388608 and .used == 12582912 and .waited_ms > 0
+      and .mine == 12582912 and .most == 12582912)'
 expect 1 memctl alloc --size 12M --wait 50ms
 expect 0 memctl --json why
 json 'last | .status == "TIMED_OUT" and .waited_ms >= 50 and .pool == "node0-4k" and .used == 8388608'

@@ -350,20 +350,20 @@ static int refuse_limit(const struct account *account, enum account_slot slot, u
                   who, used, slots[slot].what, amount, unit, limit, unit, account_limit_key(account, slot, key));
 }
 
-int account_refuse_share(const struct account *account, const char *what, uint64_t has, uint64_t wants, uint64_t most,
-                         struct problem *problem)
+int account_refuse_share(const struct account *account, const char *what, const char *unit, uint64_t has,
+                         uint64_t wants, uint64_t most, struct problem *problem)
 {
     unsigned share = account_share(account);
 
     if (share == SHARE_ALL)
         return refuse(problem, STATUS_LIMIT,
-                      "user %u has %" PRIu64 " %s and asks for %" PRIu64 " more, but the others leave %" PRIu64
-                      "; give some back, or wait until they do",
-                      (unsigned)account->uid, has, what, wants, most);
+                      "user %u has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but the others leave %" PRIu64
+                      "%s; give some back, or wait until they do",
+                      (unsigned)account->uid, has, what, wants, unit, most, unit);
     return refuse(problem, STATUS_LIMIT,
-                  "user %u has %" PRIu64 " %s and asks for %" PRIu64 " more, but may have %" PRIu64
-                  ", %u%% of what the others leave; give some back, or configure [user %u] share = 100%%",
-                  (unsigned)account->uid, has, what, wants, most, share, (unsigned)account->uid);
+                  "user %u has %" PRIu64 " %s and asks for %" PRIu64 "%s more, but may have %" PRIu64
+                  "%s, %u%% of what the others leave; give some back, or configure [user %u] share = 100%%",
+                  (unsigned)account->uid, has, what, wants, unit, most, unit, share, (unsigned)account->uid);
 }
 
 static int check_limit(const struct account *account, enum account_slot slot, uint64_t amount, uint64_t beyond,
@@ -378,8 +378,9 @@ static int check_limit(const struct account *account, enum account_slot slot, ui
                                 (struct shortage){NULL, slots[slot].key, amount, used, limit, 0});
     most = most_of_total(account, slot, TALLY_RECLAIMING);
     if (sum > most)
-        return problem_short_of(problem, account_refuse_share(account, slots[slot].what, used, amount, most, problem),
-                                (struct shortage){NULL, slots[slot].key, amount, used, most, 0});
+        return problem_short_of(
+            problem, account_refuse_share(account, slots[slot].what, slots[slot].unit, used, amount, most, problem),
+            (struct shortage){NULL, slots[slot].key, amount, used, most, 0});
     return 0;
 }
 

@@ -257,7 +257,8 @@ static int pool_refuse_share(const struct pool *pool, uint64_t bytes, struct poo
     char what[POOL_NAME_MAX + 32];
 
     (void)snprintf(what, sizeof(what), "bytes of pool %s", pool->name);
-    return problem_short_of(problem, account_refuse_share(view.payer, what, share.has, bytes, share.most, problem),
+    return problem_short_of(problem,
+                            account_refuse_share(view.payer, what, " bytes", share.has, bytes, share.most, problem),
                             (struct shortage){pool->name, "bytes", bytes, share.has, share.most, 0});
 }
 

@@ -576,6 +576,8 @@ static void I7_a_share_is_of_nodes_and_not_of_pools(void **state)
     view.payer = first;
     assert_int_equal(pool_plan(node0, &any, 257 * MB, view, &plan, &problem), STATUS_LIMIT);
     assert_non_null(strstr(problem.sentence, "bytes of pool node0-4k"));
+    assert_non_null(strstr(problem.sentence, " bytes more, but may have "));
+    assert_non_null(strstr(problem.sentence, " bytes, "));
     assert_non_null(strstr(problem.sentence, "[user 1000] share = 100%"));
     assert_int_equal(pool_plan(node0, &any, 513 * MB, view, &plan, NULL), STATUS_TOO_BIG);
     assert_int_equal(pool_plan(node0, &any, 256 * MB, view, &plan, NULL), 0);

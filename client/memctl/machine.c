@@ -3,11 +3,13 @@
 #include "memctl/machine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -253,19 +255,51 @@ static void machine_check_pidfds(struct machine *machine)
                        : "are known by times in /proc, which costs more with each connection: Linux 6.9 is better");
 }
 
+/* Is the kernel of this version at least? */
+static bool machine_kernel_is(unsigned long major, unsigned long minor)
+{
+    struct utsname name;
+    unsigned long has_major, has_minor;
+    char *end;
+
+    if (uname(&name) < 0)
+        return false;
+    has_major = strtoul(name.release, &end, 10);
+    has_minor = *end == '.' ? strtoul(end + 1, &end, 10) : 0;
+    return has_major > major || (has_major == major && has_minor >= minor);
+}
+
+static void machine_check_ends(struct machine *machine)
+{
+    bool ok = machine_kernel_is(6, 15);
+
+    findings_report(machine->findings, "ends of processes", ok,
+                    ok ? "are known: by which signal, or with which status"
+                       : "are known to nobody but their parents, so why and events cannot tell them: Linux 6.15 is "
+                         "better");
+}
+
+/* A file system opts into leases from Linux 7.0 on, and hugetlbfs does not. */
+static void machine_check_leases(struct machine *machine)
+{
+    _cleanup_close_ int fd = memfd_create("doctor", MFD_CLOEXEC | MFD_HUGETLB);
+    bool ok;
+
+    if (fd < 0)
+        return;
+    ok = fcntl(fd, F_SETLEASE, F_WRLCK) == 0 || errno != EINVAL;
+    findings_report(
+        machine->findings, "holders of hugetlb", ok,
+        ok ? "are known to the kernel, so a buffer that was let go is found by who has a descriptor"
+           : "are not known from Linux 7.0 on: a buffer of such pages that nothing keeps cannot be imported "
+             "again");
+}
+
 /* That it is so can be tried only where sockets are made, so the version has to say it. */
 static void machine_check_passing(struct machine *machine)
 {
-    struct utsname name;
-    unsigned long major, minor;
-    char *end;
-    bool ok;
+    bool ok = machine_kernel_is(6, 16);
 
-    if (uname(&name) < 0)
-        return;
-    major = strtoul(name.release, &end, 10);
-    minor = *end == '.' ? strtoul(end + 1, &end, 10) : 0;
-    ok = major > 6 || (major == 6 && minor >= 16);
     findings_report(machine->findings, "descriptors of users", ok,
                     ok ? "never reach the broker, since Linux 6.16"
                        : "reach the broker, which is replaced if one of them hangs: Linux 6.16 is better");
@@ -290,6 +324,8 @@ void machine_check(struct findings *findings, struct memclient_context *ctx)
         machine_check_thp(&machine, &base);
         machine_check_hugetlb(&machine, &base);
     }
+    machine_check_leases(&machine);
     machine_check_pidfds(&machine);
+    machine_check_ends(&machine);
     machine_check_passing(&machine);
 }

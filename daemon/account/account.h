@@ -219,8 +219,8 @@ static inline struct tally *account_place(const struct account *account, uint32_
     return place < user->accounts->n_places ? &user->places[place] : NULL;
 }
 
-/* LIMIT, for a user that asks for more than its share: `what` it has `has` of already, and may have `most` of. The unit,
- * like " bytes" or "", follows the other numbers. */
+/* LIMIT, for a user that asks for more than its share: `what` it has `has` of already, and may have `most` of. The
+ * unit, like " bytes" or "", follows the other numbers. */
 int account_refuse_share(const struct account *account, const char *what, const char *unit, uint64_t has,
                          uint64_t wants, uint64_t most, struct problem *problem);
 

@@ -83,26 +83,21 @@ void lifecycle_abandon(struct broker *broker, struct buffer *buffer)
     teardown_end(broker, buffer);
 }
 
-/* Nobody else has it. */
-static void lifecycle_end(struct broker *broker, struct buffer *buffer)
-{
-    if (!buffer->n_tokens)
-        teardown_end(broker, buffer);
-    buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
-    /* the memory is certain to come back: requests that find no room may wait for it (reclaim.h) */
-    buffer_set_reclaiming(&broker->buffers, buffer, true);
-    closing_request(broker, buffer);
-}
-
 /*
- * The kernel does not say whether anybody has it, as of pages of hugetlbfs from Linux 7.0 on. T is closed and no page
- * touched; the watch tells when the last has let go, and until then it stays charged.
+ * `proven`: nobody else has it. Else the kernel does not say whether anybody has, as of pages of hugetlbfs from Linux
+ * 7.0 on: T is closed and no page touched; the watch tells when the last has let go, and until then it stays charged.
  */
-static void lifecycle_end_unproven(struct broker *broker, struct buffer *buffer)
+static void lifecycle_end(struct broker *broker, struct buffer *buffer, bool proven)
 {
     if (!buffer->n_tokens)
         teardown_end(broker, buffer);
-    buffer_set_unproven(&broker->buffers, buffer);
+    if (proven) {
+        buffer_set_state(&broker->buffers, buffer, BUFFER_ENDING);
+        /* the memory is certain to come back: requests that find no room may wait for it (reclaim.h) */
+        buffer_set_reclaiming(&broker->buffers, buffer, true);
+    } else {
+        buffer_set_unproven(&broker->buffers, buffer);
+    }
     closing_request(broker, buffer);
 }
 
@@ -169,10 +164,8 @@ static void lifecycle_probe(struct broker *broker, struct buffer *buffer)
     bool sole = caches_alone_have(buffer);
     int r = sole ? 0 : handle_sole(buffer->fd, &sole, NULL);
 
-    if (r)
-        lifecycle_end_unproven(broker, buffer);
-    else if (sole)
-        lifecycle_end(broker, buffer);
+    if (r || sole)
+        lifecycle_end(broker, buffer, sole);
     else if (buffer->record->state != BUFFER_DETACHED) {
         buffer_set_state(&broker->buffers, buffer, BUFFER_DETACHED);
         /* the event may have come while it was LIVE */
@@ -194,7 +187,7 @@ static void lifecycle_unreferenced(struct broker *broker, struct buffer *buffer)
             (void)drop_tokens(broker, buffer, UINT32_MAX);
     }
     if (!(buffer->record->flags & BUFFER_EXPORTED)) {
-        lifecycle_end(broker, buffer);
+        lifecycle_end(broker, buffer, true);
         return;
     }
     /* there may have been no room for its watch when this broker took over */
@@ -310,7 +303,7 @@ void lifecycle_revived(struct broker *broker, struct buffer *buffer)
 void lifecycle_abort(struct broker *broker, struct buffer *buffer)
 {
     if (buffer->fd >= 0)
-        lifecycle_end(broker, buffer);
+        lifecycle_end(broker, buffer, true);
     else
         closing_ended(broker, buffer);
 }

@@ -400,30 +400,29 @@ void buffer_count_state(struct buffers *buffers, const struct buffer_record *rec
 }
 
 static void buffer_enter_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state,
-                               uint64_t detached_ms)
+                               bool others_may_have)
 {
     struct buffer_record *record = record_change(&buffers->table, buffer);
 
     if (!buffer_is_unowned(buffer))
         buffer_count_state(buffers, record, -1);
     record->state = (uint8_t)state;
-    record->detached_ms = detached_ms;
+    if (!others_may_have)
+        record->detached_ms = 0;
+    else if (!record->detached_ms)
+        record->detached_ms = clock_wall_ms();
     if (!buffer_is_unowned(buffer))
         buffer_count_state(buffers, record, 1);
 }
 
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state)
 {
-    uint64_t since = buffer->record->detached_ms ? buffer->record->detached_ms : clock_wall_ms();
-
-    buffer_enter_state(buffers, buffer, state, state == BUFFER_DETACHED ? since : 0);
+    buffer_enter_state(buffers, buffer, state, state == BUFFER_DETACHED);
 }
 
 void buffer_set_unproven(struct buffers *buffers, struct buffer *buffer)
 {
-    uint64_t since = buffer->record->detached_ms ? buffer->record->detached_ms : clock_wall_ms();
-
-    buffer_enter_state(buffers, buffer, BUFFER_ENDING, since);
+    buffer_enter_state(buffers, buffer, BUFFER_ENDING, true);
 }
 
 uint32_t buffer_flags(const struct buffer *buffer)

@@ -95,6 +95,12 @@ static void on_give_up_turn(void *userdata, struct user_task *task)
     task->user = NULL;
 }
 
+int host_no_lease(int fd, int type)
+{
+    errno = EINVAL;
+    return -1;
+}
+
 void host_take_turns(void)
 {
     struct list turns = LIST_INIT(turns);

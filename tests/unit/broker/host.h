@@ -82,6 +82,9 @@ void host_take_apart(struct broker *broker);
 /* That a session of host.broker is charged to. */
 struct account *host_account(uint64_t session);
 
+/* For `sys`: the kernel does not say who has a file open, as of hugetlbfs from Linux 7.0 on. */
+int host_no_lease(int fd, int type);
+
 /* Whatever waits for a turn of its user has one. */
 void host_take_turns(void);
 /* One turn of the loop, waiting at most so long for something to do. */

@@ -6,7 +6,6 @@
 #include "proto/hold_cache.h"
 #include "tests/unit/broker/host.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -163,13 +162,6 @@ static void I7_nobody_waits_for_what_cannot_be_emptied(void **state)
     assert_ok(munmap(memory, SESSION_MEMORY_SIZE));
 }
 
-/* As hugetlbfs does from Linux 7.0 on. */
-static int no_lease(int fd, int type)
-{
-    errno = EINVAL;
-    return -1;
-}
-
 /* Where the kernel does not say who has it, the broker knows of caches nevertheless. */
 static void I7_what_only_caches_have_is_emptied_without_asking(void **state)
 {
@@ -182,7 +174,7 @@ static void I7_what_only_caches_have_is_emptied_without_asking(void **state)
     int fd;
 
     silent = sys_kernel;
-    silent.set_lease = no_lease;
+    silent.set_lease = host_no_lease;
     sys = &silent;
     assert_int_equal(host_alloc(maker, SIZE, 0, &buffer), 0);
     fd = host_export(maker, buffer, RW);

@@ -535,13 +535,6 @@ static void I4_an_overflow_loses_nothing(void **state)
     assert_int_equal(host_check(admin), 0);
 }
 
-/* As hugetlbfs does from Linux 7.0 on. */
-static int no_lease(int fd, int type)
-{
-    errno = EINVAL;
-    return -1;
-}
-
 static void I4_who_has_it_is_not_known_and_its_contents_stay(void **state)
 {
     static struct sys_calls silent;
@@ -551,7 +544,7 @@ static void I4_who_has_it_is_not_known_and_its_contents_stay(void **state)
     int fd, forced;
 
     silent = sys_kernel;
-    silent.set_lease = no_lease;
+    silent.set_lease = host_no_lease;
     sys = &silent;
     assert_int_equal(host_alloc(holder, SIZE, 0, &buffer), 0);
     fd = host_export(holder, buffer, RW);

@@ -2,7 +2,6 @@
 /*
  * What a broker finds of the one before: everything that was done, nothing else, and the sums exact.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <stdatomic.h>
@@ -328,13 +327,6 @@ static void so_does_what_lies_on_several_nodes_I4_I5(void **state)
 
 #define LET_OUT_BYTES (UINT64_C(64) << 10)
 
-/* As hugetlbfs does from Linux 7.0 on. */
-static int no_lease(int fd, int type)
-{
-    errno = EINVAL;
-    return -1;
-}
-
 static void let_out(void)
 {
     shared->sessions[0] = host_session_of(1, keeper_test, getuid());
@@ -345,7 +337,7 @@ static void let_out(void)
 static void end_without_knowing(void)
 {
     calls = sys_kernel;
-    calls.set_lease = no_lease;
+    calls.set_lease = host_no_lease;
     sys = &calls;
     assert_int_equal(host_release(shared->sessions[0], shared->buffers[0]), 0);
 }
@@ -381,7 +373,7 @@ static void leave_alone_over_a_death(bool noted)
     if (!noted)
         forget_the_doubt();
     calls = sys_kernel;
-    calls.set_lease = no_lease;
+    calls.set_lease = host_no_lease;
     sys = &calls;
     generation_adopt();
     assert_int_equal(host_status, 0);

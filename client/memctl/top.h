@@ -42,14 +42,15 @@ struct top {
     struct top_filter filter;
     uint64_t most; /* rows of buffers */
     uint64_t interval_ms;
-    uint64_t selected; /* the row with the marker, … */
-    uint64_t first;    /* … and the first one that is shown */
-    uint64_t n_rows;   /* as last drawn */
-    uint64_t detail;   /* a buffer's id: its details are shown, and no rows; 0 = none */
-    json_t *open_in;   /* … and the processes that have it */
-    json_t *snapshot;  /* NULL: there is none yet */
-    json_t *recorded;  /* what is replayed, or NULL */
-    char trouble[512]; /* why the latest snapshot could not be taken; "" if it could */
+    uint64_t selected;     /* the row with the marker, … */
+    uint64_t first;        /* … and the first one that is shown */
+    uint64_t n_rows;       /* as last drawn */
+    uint64_t detail;       /* a buffer's id: its details are shown, and no rows; 0 = none */
+    unsigned detail_first; /* … from which line on */
+    json_t *open_in;       /* … and the processes that have it */
+    json_t *snapshot;      /* NULL: there is none yet */
+    json_t *recorded;      /* what is replayed, or NULL */
+    char trouble[512];     /* why the latest snapshot could not be taken; "" if it could */
 };
 
 /* The words of the enums, up to a NULL. */

@@ -157,7 +157,8 @@ static json_t *rate_of(const json_t *row, const json_t *before, const char *key,
 }
 
 /* Bytes and requests per second since the snapshot before, to each process; null if that did not have it, or what is
- * counted for its connection began anew. */
+ * counted for its connection began anew, or nothing is counted: a connection has made a request, but an older broker
+ * does not say so. */
 static void add_rates(const struct top *top, json_t *sessions, uint64_t at_ms)
 {
     uint64_t before_ms = (uint64_t)json_integer_value(json_object_get(top->snapshot, "at_ms"));
@@ -168,7 +169,8 @@ static void add_rates(const struct top *top, json_t *sessions, uint64_t at_ms)
     json_array_foreach(sessions, index, row) {
         const json_t *before = top_find(top, "processes", "id", (uint64_t)top_number(row, "id"));
         bool known = before && at_ms > before_ms;
-        bool counts = known && top_number(row, "requests") >= top_number(before, "requests");
+        bool counts =
+            known && top_number(row, "requests") > 0 && top_number(row, "requests") >= top_number(before, "requests");
 
         (void)json_object_set_new(row, "rate", known ? rate_of(row, before, "bytes", seconds) : json_null());
         (void)json_object_set_new(row, "request_rate",

@@ -75,9 +75,15 @@ static const char *text_of(const json_t *row, const char *key, char clean[CELL_M
     return text && *text ? text_clean(text, clean, CELL_MAX) : "-";
 }
 
-static const char *bytes_of(uint64_t bytes, char text[24])
+/* A size; "-" if the row has none, as those of an older broker or an old recording may. */
+static const char *bytes_of(const json_t *row, const char *key, char text[24])
 {
-    format_bytes(bytes, text, 24);
+    const json_t *value = json_object_get(row, key);
+
+    if (json_is_integer(value))
+        format_bytes((uint64_t)json_integer_value(value), text, 24);
+    else
+        (void)snprintf(text, 24, "-");
     return text;
 }
 
@@ -90,6 +96,17 @@ static const char *count_of(json_int_t n, const char *noun, char text[COUNT_MAX]
     return text;
 }
 
+/* Likewise of a number of a row, which may be missing. */
+static const char *number_of(const json_t *row, const char *key, const char *noun, char text[COUNT_MAX])
+{
+    const json_t *value = json_object_get(row, key);
+
+    if (json_is_integer(value))
+        return count_of(json_integer_value(value), noun, text);
+    (void)snprintf(text, COUNT_MAX, "- %ss", noun);
+    return text;
+}
+
 enum draw_form { DRAW_TEXT, DRAW_NUMBER, DRAW_BYTES, DRAW_AGE, DRAW_RATE };
 
 struct draw_column {
@@ -99,11 +116,19 @@ struct draw_column {
     int width; /* 0: what is left */
 };
 
+static void draw_rate(json_int_t rate, char cell[CELL_MAX])
+{
+    const char *sign = rate < 0 ? "-" : rate ? "+" : "";
+    char bytes[24];
+
+    format_bytes((uint64_t)(rate < 0 ? -rate : rate), bytes, sizeof(bytes));
+    (void)snprintf(cell, CELL_MAX, "%s%s/s", sign, bytes);
+}
+
 static void draw_format(const struct draw_column *column, const json_t *row, uint64_t now_ms, char cell[CELL_MAX])
 {
     const json_t *value = json_object_get(row, column->key);
     json_int_t number = json_integer_value(value);
-    char bytes[24];
 
     if (column->form == DRAW_TEXT) {
         const char *text = text_of(row, column->key, cell);
@@ -112,7 +137,8 @@ static void draw_format(const struct draw_column *column, const json_t *row, uin
             (void)snprintf(cell, CELL_MAX, "%s", text);
         return;
     }
-    if (!json_is_integer(value))
+    /* a recorded listing does not say when that was */
+    if (!json_is_integer(value) || (column->form == DRAW_AGE && !now_ms))
         (void)snprintf(cell, CELL_MAX, "-");
     else if (column->form == DRAW_NUMBER)
         (void)snprintf(cell, CELL_MAX, "%" JSON_INTEGER_FORMAT, number);
@@ -121,11 +147,7 @@ static void draw_format(const struct draw_column *column, const json_t *row, uin
     else if (column->form == DRAW_AGE)
         output_format_span(((int64_t)now_ms - number) / 1000, cell, CELL_MAX);
     else
-        (void)snprintf(cell, CELL_MAX, "%s%s/s",
-                       number < 0 ? "-"
-                       : number   ? "+"
-                                  : "",
-                       bytes_of((uint64_t)(number < 0 ? -number : number), bytes));
+        draw_rate(number, cell);
 }
 
 static const struct draw_column buffer_view[] = {
@@ -133,6 +155,18 @@ static const struct draw_column buffer_view[] = {
     {"PID", "pid", DRAW_NUMBER, 7},    {"HOLDS", "holds", DRAW_NUMBER, 5}, {"AGE", "created_ms", DRAW_AGE, 4},
     {"STATE", "state", DRAW_TEXT, -8}, {"POOL", "pool", DRAW_TEXT, -10},   {"NAME", "name", DRAW_TEXT, 0},
     {NULL, NULL, DRAW_TEXT, 0},
+};
+/* … of one session: what it may do with each, and since when, comes before what may be cut */
+static const struct draw_column session_view[] = {
+    {"BUFFER", "id", DRAW_NUMBER, 7},   {"BYTES", "bytes", DRAW_BYTES, 8},  {"RIGHTS", "rights", DRAW_TEXT, -6},
+    {"SINCE", "since_ms", DRAW_AGE, 5}, {"CLAIM", "claim", DRAW_TEXT, -9},  {"UID", "charged_uid", DRAW_NUMBER, 6},
+    {"HOLDS", "holds", DRAW_NUMBER, 5}, {"AGE", "created_ms", DRAW_AGE, 4}, {"POOL", "pool", DRAW_TEXT, -10},
+    {"NAME", "name", DRAW_TEXT, 0},     {NULL, NULL, DRAW_TEXT, 0},
+};
+static const struct draw_column holder_view[] = {
+    {"RIGHTS", "rights", DRAW_TEXT, -6},  {"SINCE", "since_ms", DRAW_AGE, 5}, {"CLAIM", "claim", DRAW_TEXT, -9},
+    {"UID", "uid", DRAW_NUMBER, 7},       {"PID", "pid", DRAW_NUMBER, 8},     {"SESSION", "session", DRAW_NUMBER, 8},
+    {"PROGRAM", "program", DRAW_TEXT, 0}, {NULL, NULL, DRAW_TEXT, 0},
 };
 static const struct draw_column process_view[] = {
     {"PID", "pid", DRAW_NUMBER, 8},         {"UID", "uid", DRAW_NUMBER, 7},
@@ -195,19 +229,16 @@ static void draw_head(const struct top *top, struct top_page *page)
     if (json_is_object(broker)) {
         output_format_span(top_number(broker, "uptime_ms") / 1000, up, sizeof(up));
         draw_line(page, TOP_TITLE, "memoryd %s  %s  up %s  %s of %s used  %s  %s", text_of(broker, "version", version),
-                  clock, up, bytes_of((uint64_t)top_number(broker, "used"), used),
-                  bytes_of((uint64_t)top_number(broker, "capacity"), capacity),
+                  clock, up, bytes_of(broker, "used", used), bytes_of(broker, "capacity", capacity),
                   count_of(top_number(broker, "buffers") + top_number(broker, "detached"), "buffer", buffers),
                   count_of(top_number(broker, "sessions"), "client", others));
     } else {
         draw_line(page, TOP_TITLE, "a recorded listing  %s", clock);
     }
     draw_line(page, TOP_PLAIN, "chosen: %s, %s, of that %s in huge pages and %s detached; %s",
-              count_of(top_number(sums, "buffers"), "buffer", buffers),
-              bytes_of((uint64_t)top_number(sums, "bytes"), bytes),
-              bytes_of((uint64_t)top_number(sums, "huge_bytes"), huge),
-              bytes_of((uint64_t)top_number(sums, "detached_bytes"), detached),
-              count_of(top_number(sums, "holds"), "hold", others));
+              number_of(sums, "buffers", "buffer", buffers), bytes_of(sums, "bytes", bytes),
+              bytes_of(sums, "huge_bytes", huge), bytes_of(sums, "detached_bytes", detached),
+              number_of(sums, "holds", "hold", others));
 }
 
 /* # used, in huge pages of the system H; = warm stock; . free */
@@ -244,82 +275,136 @@ static void draw_pools(const struct top *top, struct top_page *page)
         draw_bar(pool, width, bar);
         draw_cut(cut, sizeof(cut), text_of(pool, "name", name), 14);
         draw_line(page, TOP_PLAIN, "%s%*s [%s] %s used, %s warm, of %s %s", cut, (int)(14 - text_columns(cut)), "", bar,
-                  bytes_of((uint64_t)top_number(pool, "used"), used),
-                  bytes_of((uint64_t)top_number(pool, "stock"), stock),
-                  bytes_of((uint64_t)top_number(pool, "capacity"), capacity), text_of(pool, "pages", kind));
+                  bytes_of(pool, "used", used), bytes_of(pool, "stock", stock), bytes_of(pool, "capacity", capacity),
+                  text_of(pool, "pages", kind));
     }
 }
 
 /* ---- details ----------------------------------------------------------------------------------------------------- */
 
-static void draw_since(const json_t *holder, uint64_t now_ms, char *text, size_t size)
+/* A hold as a row of a table. */
+static json_t *draw_hold(const struct top *top, json_t *holder)
 {
-    json_int_t since_ms = top_number(holder, "since_ms");
-    char span[24];
+    static const char *const keys[] = {"uid", "pid", "program"};
+    const json_t *session = top_find(top, "processes", "id", (uint64_t)top_number(holder, "session"));
+    json_t *row = json_copy(holder);
 
-    if (since_ms) {
-        output_format_span(((int64_t)now_ms - since_ms) / 1000, span, sizeof(span));
-        (void)snprintf(text, size, "for %s", span);
-    } else {
-        (void)snprintf(text, size, "since before this broker");
-    }
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        (void)json_object_set(row, keys[i], json_object_get(session, keys[i]));
+    if (json_is_true(json_object_get(row, "cached")))
+        (void)json_object_set_new(row, "claim", json_string("cached"));
+    return row;
 }
 
 static void draw_holders(const struct top *top, struct top_page *page, const json_t *row)
 {
     const uint64_t now_ms = (uint64_t)top_number(top->snapshot, "at_ms");
-    const json_t *holders = json_object_get(row, "holders"), *holder;
+    const json_t *holders = json_object_get(row, "holders");
+    json_int_t n = (json_int_t)json_array_size(holders);
     char others[COUNT_MAX];
     size_t index;
+    json_t *holder;
 
+    if (n)
+        draw_row(page, TOP_HEADING, "  ", holder_view, NULL, now_ms);
     json_array_foreach(holders, index, holder) {
-        uint64_t id = (uint64_t)top_number(holder, "session");
-        const json_t *session = top_find(top, "processes", "id", id);
-        char rights[CELL_MAX], claim[CELL_MAX], program[CELL_MAX], since[48];
+        json_t *hold = draw_hold(top, holder);
 
-        draw_since(holder, now_ms, since, sizeof(since));
-        draw_line(page, TOP_PLAIN,
-                  "  held by pid %" JSON_INTEGER_FORMAT " (%s), session %" PRIu64 ", %s, rights %s, claim %s%s",
-                  top_number(session, "pid"), text_of(session, "program", program), id, since,
-                  text_of(holder, "rights", rights), text_of(holder, "claim", claim),
-                  json_is_true(json_object_get(holder, "cached")) ? ", only cached" : "");
+        draw_row(page, TOP_PLAIN, "  ", holder_view, hold, now_ms);
+        json_decref(hold);
     }
-    if ((json_int_t)json_array_size(holders) < top_number(row, "holds"))
-        draw_line(page, TOP_PLAIN, "  and by %s",
-                  count_of(top_number(row, "holds") - (json_int_t)json_array_size(holders), "more session", others));
+    if (n < top_number(row, "holds"))
+        draw_line(page, TOP_PLAIN, "  and %s", count_of(top_number(row, "holds") - n, "other session", others));
 }
 
-static void draw_detail(const struct top *top, struct top_page *page)
+/* As many lines as it takes. */
+static void draw_openers(const struct top *top, struct top_page *page)
 {
-    const json_t *row = top_find(top, "buffers", "id", top->detail), *pid;
-    const uint64_t now_ms = (uint64_t)top_number(top->snapshot, "at_ms");
-    char state[CELL_MAX], pool[CELL_MAX], pages[CELL_MAX], name[CELL_MAX], address[CELL_MAX], bytes[24], age[24];
-    char open_in[CELL_MAX] = "", holds[COUNT_MAX], names[COUNT_MAX], tokens[COUNT_MAX];
-    size_t index, used = 0;
+    const size_t n = json_array_size(top->open_in);
+    const char *heading = "open in";
+    char text[CELL_MAX] = "";
+    size_t used = 0;
 
-    draw_line(page, TOP_HEADING, "buffer %" PRIu64, top->detail);
-    if (!row) {
-        draw_line(page, TOP_PLAIN, "  is not among those that are listed any more");
-        return;
+    for (size_t i = 0; i < n; i++) {
+        char pid[32];
+
+        (void)snprintf(pid, sizeof(pid), "%" JSON_INTEGER_FORMAT "%s",
+                       json_integer_value(json_array_get(top->open_in, i)), i + 1 < n ? ", " : "");
+        if (used && (13 + used + strlen(pid) > page->width || used + sizeof(pid) > sizeof(text))) {
+            draw_line(page, TOP_PLAIN, "  %-10s %s", heading, text);
+            heading = "";
+            used = 0;
+        }
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s", pid);
     }
-    output_format_span(((int64_t)now_ms - top_number(row, "created_ms")) / 1000, age, sizeof(age));
+    draw_line(page, TOP_PLAIN, "  %-10s %s", heading, top->recorded ? "(it is recorded)" : n ? text : "-");
+}
+
+static void draw_facts(const struct top *top, struct top_page *page, const json_t *row)
+{
+    const struct draw_column age_of = {"AGE", "created_ms", DRAW_AGE, 0};
+    char state[CELL_MAX], pool[CELL_MAX], pages[CELL_MAX], name[CELL_MAX], address[CELL_MAX], age[CELL_MAX], bytes[24];
+    char holds[COUNT_MAX], names[COUNT_MAX], tokens[COUNT_MAX];
+
+    draw_format(&age_of, row, (uint64_t)top_number(top->snapshot, "at_ms"), age);
     draw_line(page, TOP_PLAIN, "  name       %s", text_of(row, "name", name));
-    draw_line(page, TOP_PLAIN, "  memory     %s of pool %s, %s pages, %s",
-              bytes_of((uint64_t)top_number(row, "bytes"), bytes), text_of(row, "pool", pool),
-              text_of(row, "pages", pages), text_of(row, "state", state));
+    draw_line(page, TOP_PLAIN, "  memory     %s of pool %s, %s pages, %s", bytes_of(row, "bytes", bytes),
+              text_of(row, "pool", pool), text_of(row, "pages", pages), text_of(row, "state", state));
     draw_line(page, TOP_PLAIN,
               "  made by    pid %" JSON_INTEGER_FORMAT " of uid %" JSON_INTEGER_FORMAT
               ", %s ago; uid %" JSON_INTEGER_FORMAT " pays",
               top_number(row, "pid"), top_number(row, "uid"), age, top_number(row, "charged_uid"));
     draw_line(page, TOP_PLAIN, "  address    %s", text_of(row, "address", address));
-    draw_line(page, TOP_PLAIN, "  kept by    %s, %s, %s", count_of(top_number(row, "holds"), "session", holds),
-              count_of(top_number(row, "names"), "name", names), count_of(top_number(row, "tokens"), "token", tokens));
-    json_array_foreach(top->open_in, index, pid)
-        if (used + 16 < sizeof(open_in))
-            used += (size_t)snprintf(open_in + used, sizeof(open_in) - used, "%s%" JSON_INTEGER_FORMAT,
-                                     index ? ", " : "", json_integer_value(pid));
-    draw_line(page, TOP_PLAIN, "  open in    %s", top->recorded ? "(it is recorded)" : *open_in ? open_in : "-");
-    draw_holders(top, page, row);
+    draw_line(page, TOP_PLAIN, "  kept by    %s, %s, %s", number_of(row, "holds", "session", holds),
+              number_of(row, "names", "name", names), number_of(row, "tokens", "token", tokens));
+    draw_openers(top, page);
+}
+
+/*
+ * What there is room for, from the line that was scrolled to. The first line stays, and says how much is not seen; so
+ * does the heading of the list, which then takes the place of the first line below it.
+ */
+static void draw_part(struct top *top, struct top_page *page, const struct top_page *all)
+{
+    const unsigned room = page->height > page->n + 2 ? page->height - page->n - 2 : 0; /* beside first line and keys */
+    const unsigned most = all->n > room + 1 ? all->n - room - 1 : 0;
+    unsigned list = 0;
+
+    if (top->detail_first > most)
+        top->detail_first = most;
+    for (unsigned i = 1; i < all->n; i++)
+        if (all->lines[i].style == TOP_HEADING)
+            list = i;
+    if (most)
+        draw_line(page, TOP_HEADING, "%s: %u more line%s above, %u below (Up, Down)", all->lines[0].text,
+                  top->detail_first, plural(top->detail_first), most - top->detail_first);
+    else
+        draw_line(page, TOP_HEADING, "%s", all->lines[0].text);
+    for (unsigned i = 0; i < room; i++) {
+        unsigned at = 1 + top->detail_first + i;
+
+        if (!i && list && at > list)
+            at = list;
+        if (at < all->n)
+            draw_line(page, all->lines[at].style, "%s", all->lines[at].text);
+    }
+}
+
+static void draw_detail(struct top *top, struct top_page *page)
+{
+    static struct top_page all;
+    const json_t *row = top_find(top, "buffers", "id", top->detail);
+
+    all.n = 0;
+    all.width = page->width;
+    draw_line(&all, TOP_HEADING, "buffer %" PRIu64, top->detail);
+    if (row) {
+        draw_facts(top, &all, row);
+        draw_holders(top, &all, row);
+    } else {
+        draw_line(&all, TOP_PLAIN, "  is not among those that are listed any more");
+    }
+    draw_part(top, page, &all);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -337,34 +422,74 @@ static void draw_scroll(struct top *top, uint64_t room)
         top->first = top->n_rows > room ? top->n_rows - room : 0;
 }
 
+/* What is sorted how, which of it, and how much of that is seen. */
+static void draw_title(const struct top *top, struct top_page *page, uint64_t room)
+{
+    const json_t *sums = json_object_get(top->snapshot, "sums");
+    uint64_t shown = top->n_rows - top->first < room ? top->n_rows - top->first : room;
+    uint64_t n = json_array_size(json_object_get(top->snapshot, views[top->view].listing));
+    char filter[128] = "", clean[128], part[80] = "";
+
+    if (top->view == TOP_BUFFERS) {
+        top_format_filter(&top->filter, filter, sizeof(filter));
+        if (n < (uint64_t)top_number(sums, "buffers"))
+            n = (uint64_t)top_number(sums, "buffers");
+    }
+    if (shown && shown < n)
+        (void)snprintf(part, sizeof(part), ": %" PRIu64 " to %" PRIu64 " of %" PRIu64, top->first + 1,
+                       top->first + shown, n);
+    draw_line(page, TOP_PLAIN, "%s by %s%s%s%s", top_view_words[top->view], top_sort_words[top->sort],
+              *filter ? ", only " : "", text_clean(filter, clean, sizeof(clean)), part);
+}
+
+/* A row; of a session's buffers, with how it holds this one. */
+static json_t *draw_row_of(const struct top *top, json_t *row)
+{
+    const json_t *holders = json_object_get(row, "holders");
+    size_t index;
+    json_t *holder;
+
+    if (top->view != TOP_BUFFERS || !top->filter.session)
+        return json_incref(row);
+    json_array_foreach(holders, index, holder) {
+        json_t *both;
+
+        if ((uint64_t)top_number(holder, "session") != top->filter.session)
+            continue;
+        both = draw_hold(top, holder);
+        (void)json_object_update(both, row);
+        return both;
+    }
+    return json_incref(row);
+}
+
 static void draw_rows(struct top *top, struct top_page *page)
 {
     json_t *rows = json_object_get(top->snapshot, views[top->view].listing);
+    const struct draw_column *columns =
+        top->view == TOP_BUFFERS && top->filter.session ? session_view : views[top->view].columns;
     const uint64_t now_ms = (uint64_t)top_number(top->snapshot, "at_ms");
-    char filter[128], clean[128];
     uint64_t room, n;
 
     if (top->view != TOP_BUFFERS)
         top_sort_rows(rows, top_sort_key(top->sort), top->sort == TOP_BY_OLDEST);
     n = json_array_size(rows);
     top->n_rows = page->height || n < top->most ? n : top->most;
-    filter[0] = '\0';
-    if (top->view == TOP_BUFFERS)
-        top_format_filter(&top->filter, filter, sizeof(filter));
-    draw_line(page, TOP_PLAIN, "%s by %s%s%s", top_view_words[top->view], top_sort_words[top->sort],
-              *filter ? ", only " : "", text_clean(filter, clean, sizeof(clean)));
-    draw_row(page, TOP_HEADING, page->height ? "  " : "", views[top->view].columns, NULL, now_ms);
-    room = page->height ? (page->height > page->n + 1 ? page->height - page->n - 1 : 0) : top->n_rows;
+    room = page->height ? (page->height > page->n + 3 ? page->height - page->n - 3 : 0) : top->n_rows;
     if (page->height)
         draw_scroll(top, room);
+    draw_title(top, page, room);
+    draw_row(page, TOP_HEADING, page->height ? "  " : "", columns, NULL, now_ms);
     for (uint64_t i = 0; i < room && top->first + i < top->n_rows; i++) {
         bool selected = page->height && top->first + i == top->selected;
+        json_t *row = draw_row_of(top, json_array_get(rows, top->first + i));
 
         draw_row(page, selected ? TOP_SELECTED : TOP_PLAIN,
                  !page->height ? ""
                  : selected    ? "> "
                                : "  ",
-                 views[top->view].columns, json_array_get(rows, top->first + i), now_ms);
+                 columns, row, now_ms);
+        json_decref(row);
     }
 }
 
@@ -390,6 +515,6 @@ void top_draw(struct top *top, struct top_page *page)
     while (page->n + 1 < page->height)
         draw_line(page, TOP_PLAIN, "%s", "");
     draw_line(page, TOP_KEYS, "%s",
-              top->detail ? "Esc back  q quit"
+              top->detail ? "Esc back  q quit  Up Down scroll"
                           : "q quit  Tab view  s sort  / filter  Up Down Enter look into  Esc back  r refresh");
 }

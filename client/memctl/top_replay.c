@@ -52,25 +52,46 @@ static bool is_chosen(const struct top_filter *filter, const json_t *row)
            (!filter->session || is_held_by(row, filter->session));
 }
 
-static void replay_add(const json_t *row, struct memclient_buffer_sums *sums)
+/* The sums of a record, and what it does not say of each row: an older memctl has made it. */
+struct replay_sums {
+    struct memclient_buffer_sums sums;
+    bool lacks_huge_bytes, lacks_holds;
+};
+
+static void replay_add(const json_t *row, struct replay_sums *replay)
 {
+    struct memclient_buffer_sums *sums = &replay->sums;
     const char *pages = json_string_value(json_object_get(row, "pages"));
     const char *state = json_string_value(json_object_get(row, "state"));
+    const char *huge = pages && !strcmp(pages, "hugetlb") ? "bytes" : "huge_bytes";
 
     sums->buffers++;
     sums->bytes += (uint64_t)top_number(row, "bytes");
-    sums->huge_bytes += (uint64_t)top_number(row, pages && !strcmp(pages, "hugetlb") ? "bytes" : "huge_bytes");
+    sums->huge_bytes += (uint64_t)top_number(row, huge);
     sums->holds += (uint64_t)top_number(row, "holds");
+    replay->lacks_huge_bytes |= !json_is_integer(json_object_get(row, huge));
+    replay->lacks_holds |= !json_is_integer(json_object_get(row, "holds"));
     if (state && !strcmp(state, "detached")) {
         sums->detached++;
         sums->detached_bytes += (uint64_t)top_number(row, "bytes");
     }
 }
 
+static json_t *replay_pack(const struct replay_sums *replay)
+{
+    json_t *sums = top_pack_sums(&replay->sums);
+
+    if (replay->lacks_huge_bytes)
+        (void)json_object_set_new(sums, "huge_bytes", json_null());
+    if (replay->lacks_holds)
+        (void)json_object_set_new(sums, "holds", json_null());
+    return sums;
+}
+
 int top_replay(struct top *top)
 {
     json_t *chosen = json_array(), *snapshot = json_copy(top->recorded), *row, *sums;
-    struct memclient_buffer_sums of_chosen = MEMCLIENT_BUFFER_SUMS_INIT;
+    struct replay_sums of_chosen = {.sums = MEMCLIENT_BUFFER_SUMS_INIT};
     size_t index;
 
     json_array_foreach(json_object_get(top->recorded, "buffers"), index, row) {
@@ -81,7 +102,7 @@ int top_replay(struct top *top)
     }
     top_sort_rows(chosen, top_sort_key(top->view == TOP_BUFFERS ? top->sort : TOP_BY_BYTES),
                   top->sort == TOP_BY_OLDEST);
-    sums = top_pack_sums(&of_chosen);
+    sums = replay_pack(&of_chosen);
     if (!snapshot || json_object_set_new(snapshot, "buffers", chosen) || json_object_set_new(snapshot, "sums", sums)) {
         json_decref(snapshot);
         return -ENOMEM;

@@ -100,6 +100,7 @@ static void screen_look_into(struct screen *screen)
         return;
     if (top->view == TOP_BUFFERS) {
         top->detail = (uint64_t)top_number(row, "id");
+        top->detail_first = 0;
         (void)top_find_openers(top);
         return;
     }
@@ -152,6 +153,11 @@ static void screen_move(struct screen *screen, int64_t by)
 {
     struct top *top = screen->top;
 
+    if (top->detail) {
+        /* drawing knows where the end is */
+        top->detail_first = by < 0 && top->detail_first < -by ? 0 : (unsigned)(top->detail_first + by);
+        return;
+    }
     if (by < 0 && top->selected < (uint64_t)-by)
         top->selected = 0;
     else

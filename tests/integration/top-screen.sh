@@ -49,7 +49,8 @@ begin_test_broker
 for n in 1 2 3; do expect 0 memctl alloc --size "${n}M" --name "top/$n"; done
 memctl open top/3 sleep 1000 &
 holder=$!
-trap 'end_tmux; kill "$holder" 2>/dev/null; wait "$holder" 2>/dev/null
+others=()
+trap 'end_tmux; kill "$holder" "${others[@]}" 2>/dev/null; wait "$holder" "${others[@]}" 2>/dev/null
       [ -z "$broker" ] || { kill "$broker" && wait "$broker"; } 2>/dev/null || :; rm -rf "$dir"' EXIT
 
 # ---- each view, from keys ----
@@ -72,19 +73,53 @@ keys Escape; screen '^buffers by bytes *$'
 # ---- looking into a buffer ----
 screen '^> .*top/3'
 keys Enter; screen '^ +name +top/3'
-screen "held by pid $holder \\(memctl\\), session [0-9]+, for [0-9]+[smh], rights r"
+screen '^ +RIGHTS +SINCE +CLAIM +UID +PID +SESSION +PROGRAM'
+screen "^  rw*s*m* +[0-9]+[smh] -  +$(id -u) +$holder +[0-9]+ memctl"
 screen 'kept by +1 session, 1 name, 0 tokens'
 screen "open in .*[0-9]+"
+screen '^buffer [0-9]+ *$'
 keys Escape; screen '^buffers by bytes'
 
 # ---- a process, and what it holds ----
 keys Tab; screen '^processes by bytes'
 screen '^> .* RATE +REQ/S +WAITING|^ +PID .* RATE +REQ/S +WAITING'; screen '/s +[1-9][0-9]* +0 +[0-9]+s memctl'
 keys s; screen '^processes by holds'; screen "^> +$holder .* 1 .*memctl"
-keys Enter; screen 'buffers by bytes, only session:[0-9]+'; screen '^chosen: 1 buffer, 3M'
+keys Enter; screen 'buffers by bytes, only session:[0-9]+ *$'; screen '^chosen: 1 buffer, 3M'
+screen '^> +[0-9]+ +3M rw*s*m* +[0-9]+[smh] - +.* top/3'
 keys Escape; screen '^processes by bytes'
 keys Tab; screen "^users by bytes"; screen "^> +$(id -u) +6M"
 keys Enter; screen "only uid:$(id -u)"
+
+# ---- more than there is room for: of a buffer's holders, and of rows ----
+keys Escape; screen '^users by bytes'
+keys Tab; screen '^buffers by bytes'
+for _ in $(seq 12); do memctl open --claim shared top/3 sleep 1000 & others+=($!); done
+for _ in $(seq 1200); do
+    [ "$(memctl --json buffers | jq '.[] | select(.name == "top/3").holds')" = 13 ] && break
+    sleep 0.05
+done
+keys r; screen '^> .* 13 .*top/3'
+keys Enter; screen '^buffer [0-9]+: 0 more lines above, [1-9][0-9]* below'
+grep -qE '^  rw*s*m* +[0-9]+[smh] ' "$dir/out" || fail "no holder is seen"
+keys Down; screen '^buffer [0-9]+: 1 more line above'
+for _ in 1 2 3; do keys PageDown; done; screen '^buffer [0-9]+: [1-9][0-9]* more lines above, 0 below'
+screen '^ +RIGHTS +SINCE +CLAIM'; screen '^q quit|^Esc back'
+[ "$(grep -cE '^  rw*s*m* +[0-9]+[smh] (shared|-) ' "$dir/out")" -ge 5 ] || fail "the holders are not seen"
+[ "$(awk '{ print length }' "$dir/out" | sort -n | tail -n 1)" -le 80 ] || fail "wider than the terminal"
+for _ in 1 2 3; do keys PageUp; done; screen '^buffer [0-9]+: 0 more lines above'
+in_tmux resize-window -t top -x 80 -y 8; screen '^buffer [0-9]+: 0 more lines above'
+in_tmux resize-window -t top -x 80 -y 50; screen '^buffer [0-9]+ *$'
+[ "$(grep -cE '^  rw*s*m* +[0-9]+[smh] (shared|-) ' "$dir/out")" = 13 ] || fail "not all holders are seen"
+in_tmux resize-window -t top -x 80 -y 24
+keys Escape; screen '^buffers by bytes *$'
+kill "${others[@]}"; wait "${others[@]}" 2>/dev/null
+others=()
+for n in $(seq 30); do memctl alloc --size 4K --name "small/$n" >"$dir/out" || fail "alloc"; done
+keys r; screen '^buffers by bytes: 1 to [1-9][0-9]? of 33 *$'
+keys PageDown; keys PageDown; screen '^buffers by bytes: ([2-9]|[1-9][0-9]) to [1-9][0-9] of 33'
+for n in $(seq 30); do memctl rm "small/$n" || fail "rm"; done
+screen '^> .*top/'
+keys PageUp; keys PageUp; keys PageUp; screen '^> .*top/3'
 
 # ---- another size ----
 in_tmux resize-window -t top -x 60 -y 12; screen '\+$'

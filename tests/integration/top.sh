@@ -27,11 +27,12 @@ begin_test_broker
 for n in 1 2 3 4 5; do expect 0 memctl alloc --size "${n}M" --name "top/$n"; done
 expect 0 memctl top --once
 shows '^memoryd .* 15M of .* used +5 buffers'
-shows '^chosen: 5 buffers, 15M'
+shows '^chosen: 5 buffers, 15M'; shows '^buffers by bytes *$'
 shows '^node0-4k +\[#[#=.]*\] 15M used'
 [ "$(grep -oE 'top/[0-9]' "$dir/out" | tr '\n' ' ')" = 'top/5 top/4 top/3 top/2 top/1 ' ] || fail "another order"
 expect 0 memctl top --once --sort oldest --rows 2
 [ "$(grep -oE 'top/[0-9]' "$dir/out" | tr '\n' ' ')" = 'top/1 top/2 ' ] || fail "another order"
+shows '^buffers by oldest: 1 to 2 of 5 *$'
 expect 0 memctl top --once --filter pool:node0-4k; shows 'only pool:node0-4k'
 expect 1 memctl top --once --filter pool:nowhere; said 'no pool'
 expect 0 memctl top --once --filter pid:1; shows '^chosen: 0 buffers'
@@ -53,6 +54,13 @@ cp "$dir/out" "$dir/record"
 memctl --json buffers >"$dir/listing"
 kill "$broker" && wait "$broker"
 broker=
+# a listing does not say when it was taken, and an older one lacks what there was not yet
+expect 0 memctl top --once --replay "$dir/record"; shows ' [0-9]+s live .*top/5'
+expect 0 memctl top --once --replay "$dir/listing"; shows ' - live .*top/5'
+shows '^chosen: 5 buffers, 15M, of that 0 in huge pages .*; 0 holds'
+jq 'map(del(.holds, .huge_bytes))' "$dir/listing" >"$dir/old"
+expect 0 memctl top --once --replay "$dir/old"; shows '^chosen: 5 buffers, 15M, of that - in huge pages .*; - holds'
+expect 0 memctl --json top --replay "$dir/old"; json '.[0].sums | .holds == null and .huge_bytes == null and .buffers == 5'
 for record in record listing; do
     expect 0 memctl top --once --replay "$dir/$record" --sort newest --rows 3
     shows '^chosen: 5 buffers, 15M'

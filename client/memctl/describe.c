@@ -32,7 +32,7 @@ static char *describe_amount(const char *resource, uint64_t amount, char text[st
 /* Who had it. Of others, users learn only the sum. */
 static void describe_shares(const struct memclient_history_entry *entry, char *text, size_t size)
 {
-    char mine[24], most[24], limit[24];
+    char mine[24], most[24], limit[24], others[24];
 
     *text = '\0';
     if (!*entry->resource || (!entry->used && !entry->mine))
@@ -41,12 +41,37 @@ static void describe_shares(const struct memclient_history_entry *entry, char *t
     describe_amount(entry->resource, entry->limit, limit);
     describe_amount(entry->resource, entry->most, most);
     if (entry->most_uid != (uid_t)-1 && entry->most_uid != entry->uid)
-        (void)snprintf(text, size, " (of %s: it had %s, and user %u most, %s)", limit, mine, (unsigned)entry->most_uid,
-                       most);
+        (void)snprintf(text, size, " (of %s, user %u had %s, and user %u most, %s)", limit, (unsigned)entry->uid, mine,
+                       (unsigned)entry->most_uid, most);
     else if (*entry->pool && entry->used > entry->mine)
-        (void)snprintf(text, size, " (of %s: it had %s, and others the rest)", limit, mine);
+        (void)snprintf(text, size, " (of %s, user %u had %s, and others %s)", limit, (unsigned)entry->uid, mine,
+                       describe_amount(entry->resource, entry->used - entry->mine, others));
     else
-        (void)snprintf(text, size, " (of %s: it had %s)", limit, mine);
+        (void)snprintf(text, size, " (of %s, user %u had %s)", limit, (unsigned)entry->uid, mine);
+}
+
+/* What people call a request: not as the protocol does, but as memctl and the library do. */
+static const char *describe_method(const char *method)
+{
+    static const struct {
+        const char *method, *words;
+    } words[] = {
+        {"hello", "connect"},
+        {"goodbye", "close"},
+        {"lookup", "open"},
+        {"info", "query"},
+        {"name_bind", "bind a name"},
+        {"name_unbind", "unbind a name"},
+        {"subscribe", "subscribe to events"},
+        {"subscribe_to", "subscribe to events"},
+        {"unreserve", "release a reservation"},
+        {"select_buffers", "list buffers"},
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (!strcmp(method, words[i].method))
+            return words[i].words;
+    return !strncmp(method, "list_", 5) ? "list" : method;
 }
 
 static void describe_wait(const struct memclient_history_entry *entry, char *text, size_t size)
@@ -98,8 +123,50 @@ static void describe_end(const struct memclient_history_entry *entry, char *text
 
     history_describe_death(entry->end, entry->exit_status, death, sizeof(death));
     format_bytes(entry->bytes, bytes, sizeof(bytes));
-    (void)snprintf(text, size, "%s; it held %u buffer%s, and was charged for %s", death, entry->holds,
-                   plural(entry->holds), bytes);
+    if (!entry->holds && entry->bytes)
+        (void)snprintf(
+            text, size,
+            "%s; it held no buffer any more, and was charged for %s that names, tokens or other sessions keep", death,
+            bytes);
+    else
+        (void)snprintf(text, size, "%s; it held %u buffer%s, and was charged for %s", death, entry->holds,
+                       plural(entry->holds), bytes);
+}
+
+/* What was done, to which buffer or name: an older broker does not say all of it. */
+static void describe_done(const struct memclient_history_entry *entry, char *text, size_t size)
+{
+    static const struct {
+        const char *method, *verb;
+        const char *from; /* of a name: what comes between it and the buffer */
+        const char *end;
+    } words[] = {
+        {"alloc", "bound", "to", ", which is new"},
+        {"name_bind", "bound", "to", ""},
+        {"name_unbind", "unbound", "from", ""},
+        {"publish", "published", NULL, ""},
+        {"discard", "discarded memory of", NULL, ""},
+        {"move", "moved", NULL, ""},
+        {"destroy", "destroyed", NULL, ""},
+        {"revoke", "revoked tokens of", NULL, ""},
+        {"reload", "had the configuration read again", NULL, ""},
+        {"upgrade", "had the broker replaced", NULL, ""},
+    };
+    char name[MEMCLIENT_NAME_SIZE + 16] = "", buffer[48] = "";
+    size_t i = 0;
+
+    while (i < sizeof(words) / sizeof(words[0]) && strcmp(entry->method, words[i].method) != 0)
+        i++;
+    if (i == sizeof(words) / sizeof(words[0])) {
+        (void)snprintf(text, size, entry->buffer ? "%s of buffer %" PRIu64 : "%s", entry->method, entry->buffer);
+        return;
+    }
+    if (words[i].from)
+        (void)snprintf(name, sizeof(name), *entry->sentence ? " the name %s" : " a name%s", entry->sentence);
+    if (entry->buffer)
+        (void)snprintf(buffer, sizeof(buffer), "%s%s buffer %" PRIu64 "%s", words[i].from ? " " : "",
+                       words[i].from ? words[i].from : "", entry->buffer, words[i].end);
+    (void)snprintf(text, size, "%s%s%s", words[i].verb, name, buffer);
 }
 
 void history_describe(const void *item, char *text, size_t size)
@@ -110,7 +177,8 @@ void history_describe(const void *item, char *text, size_t size)
     switch ((enum memclient_history_kind)entry->kind) {
     case MEMCLIENT_HISTORY_REFUSED:
         describe_shares(entry, shares, sizeof(shares));
-        (void)snprintf(text, size, "%s: %s%s", entry->method, words_of(entry->sentence, words, sizeof(words)), shares);
+        (void)snprintf(text, size, "%s: %s%s", describe_method(entry->method),
+                       words_of(entry->sentence, words, sizeof(words)), shares);
         return;
     case MEMCLIENT_HISTORY_WAITED:
         describe_wait(entry, text, size);
@@ -119,10 +187,7 @@ void history_describe(const void *item, char *text, size_t size)
         describe_end(entry, text, size);
         return;
     case MEMCLIENT_HISTORY_DONE:
-        if (entry->buffer)
-            (void)snprintf(text, size, "%s of buffer %" PRIu64, entry->method, entry->buffer);
-        else
-            (void)snprintf(text, size, "%s", entry->method);
+        describe_done(entry, text, size);
         return;
     case MEMCLIENT_HISTORY_STARTED:
         (void)snprintf(text, size, "this broker took over from one that had died or was replaced");
@@ -166,6 +231,21 @@ json_t *history_signal_json(unsigned end, int status)
     return end == MEMCLIENT_END_SIGNAL || end == MEMCLIENT_END_OOM ? json_integer(status) : json_null();
 }
 
+/* What was done has a name in its place. */
+static json_t *sentence_json(const void *item)
+{
+    const struct memclient_history_entry *entry = item;
+
+    return json_text(entry->kind == MEMCLIENT_HISTORY_DONE ? "" : entry->sentence);
+}
+
+static json_t *name_json(const void *item)
+{
+    const struct memclient_history_entry *entry = item;
+
+    return json_text(entry->kind == MEMCLIENT_HISTORY_DONE ? entry->sentence : "");
+}
+
 static json_t *exit_status_json(const void *item)
 {
     const struct memclient_history_entry *entry = item;
@@ -193,7 +273,7 @@ const struct column history_columns[] = {
     {"DETAIL", "detail", COLUMN_TEXT, .make = detail_json},
     {NULL, "method", COLUMN_TEXT, IN(memclient_history_entry, method)},
     {NULL, "status", COLUMN_TEXT, IN(memclient_history_entry, status)},
-    {NULL, "sentence", COLUMN_TEXT, IN(memclient_history_entry, sentence)},
+    {NULL, "sentence", COLUMN_TEXT, .make = sentence_json},
     {NULL, "resource", COLUMN_TEXT, IN(memclient_history_entry, resource)},
     {NULL, "pool", COLUMN_TEXT, IN(memclient_history_entry, pool)},
     {NULL, "wanted", COLUMN_NUMBER, IN(memclient_history_entry, wanted)},
@@ -210,6 +290,7 @@ const struct column history_columns[] = {
     {NULL, "bytes", COLUMN_BYTES, IN(memclient_history_entry, bytes)},
     {NULL, "holds", COLUMN_NUMBER, IN(memclient_history_entry, holds)},
     {NULL, "buffer", COLUMN_NUMBER, IN(memclient_history_entry, buffer), .number = history_known_json},
+    {NULL, "name", COLUMN_TEXT, .make = name_json},
     COLUMNS_END,
 };
 

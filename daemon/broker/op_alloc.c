@@ -376,6 +376,7 @@ static int alloc_grant(struct alloc *alloc, struct session *session)
 
     batch_commit(&alloc->batch, alloc->spec, &owner);
     alloc->step = ALLOC_DONE;
+    alloc->op->buffer = alloc->batch.buffers[0]->record->head.id;
     return claim_batch(session, &alloc->batch, alloc->spec, &alloc->name, alloc->result, alloc_problem(alloc));
 }
 

@@ -46,6 +46,7 @@ int op_name_unbind(struct op *op, const char *text)
         return refuse(&op->problem, STATUS_NO_RIGHT, "the name %s is uid %u's; only they and administrators unbind it",
                       text, (unsigned)key.uid);
     buffer = name->buffer;
+    op->buffer = buffer->record->head.id;
     drop_name(op->broker, name, true);
     lifecycle_claim_gone(op->broker, buffer);
     return 0;

@@ -173,6 +173,7 @@ static int revoke_serial(struct op *op, const struct session *session, uint64_t 
         return refuse(&op->problem, STATUS_NO_RIGHT,
                       "only its maker, a holder with MANAGE and administrators may revoke token %llu",
                       (unsigned long long)serial);
+    op->buffer = token->record->buffer;
     end_token(op->broker, token);
     return 0;
 }
@@ -262,6 +263,7 @@ int op_revoke(struct op *op, const struct revoke_args *args, uint32_t *revoked)
         r = tokens_identify(&broker->tokens, args->token, &token, &op->problem);
         if (r)
             return r;
+        op->buffer = token->record->buffer;
         end_token(broker, token);
         *revoked = 1;
         return 0;

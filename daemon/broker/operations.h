@@ -55,6 +55,7 @@ struct op {
     bool replay;       /* a broker died over it, and may have done some of it or all */
     bool unasked;      /* nobody waits for its reply: it was found in a release log, and others come behind it */
     struct problem problem;
+    uint64_t buffer; /* what it was about, where it was asked for by something else than its id; else 0 */
     void (*done)(struct op *op, int status);
     struct op_state *state; /* the broker's own, while pending */
 };
@@ -81,8 +82,16 @@ void op_refused(struct broker *broker, const struct op_refusal *refusal);
 void op_refusal_counted(struct broker *broker, uint32_t status);
 /* Counts a reply of this method, so long after its request was received. */
 void op_replied(struct broker *broker, uint16_t method, uint64_t ns);
-/* Likewise, that a request was done that others will want to know of; `buffer` is what it was about, or 0. */
-void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t buffer);
+
+/* A request that was done, and that others will want to know of. */
+struct op_note {
+    uint16_t method;
+    uint64_t buffer;  /* that it was about, or 0 */
+    const char *name; /* that it bound or unbound, as the client wrote it, or NULL */
+};
+
+/* Enters it into the history. */
+void op_noted(struct broker *broker, uint64_t session, const struct op_note *note);
 
 /* ---- exactly once ------------------------------------------------------------------------------------------------ */
 

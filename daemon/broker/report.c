@@ -183,14 +183,21 @@ void op_replied(struct broker *broker, uint16_t method, uint64_t ns)
     counters_reply(broker->counters, method, ns);
 }
 
-void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t buffer)
+void op_noted(struct broker *broker, uint64_t session, const struct op_note *note)
 {
     const struct session *who = sessions_find(&broker->sessions, session);
-    struct history_record entry = {.kind = HISTORY_DONE, .method = method, .buffer = buffer, .most_uid = (uint32_t)-1};
+    struct history_record entry = {
+        .kind = HISTORY_DONE,
+        .method = note->method,
+        .buffer = note->buffer,
+        .most_uid = (uint32_t)-1,
+    };
 
     if (!who)
         return;
     report_who(who, &entry);
+    if (note->name)
+        (void)snprintf(entry.sentence, sizeof(entry.sentence), "%s", note->name);
     (void)report_add(broker, &entry);
 }
 

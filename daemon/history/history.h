@@ -77,7 +77,7 @@ struct history_record {
     char resource[24];
     char pool[MEMORYD_POOL_NAME_MAX + 1];
     char program[MEMORYD_PROGRAM_MAX + 1];
-    char sentence[PROBLEM_SENTENCE_MAX];
+    char sentence[PROBLEM_SENTENCE_MAX]; /* of what was done: the name that was bound or unbound */
 };
 
 struct history;

@@ -45,7 +45,12 @@ static void request_end(struct request *request, int status)
 
     PROBE(request_end, forms[call->method].name, call->session, call->sequence, status);
     if (call->noted && !status)
-        op_noted(call->rpc->broker, call->session, call->method, call->buffer);
+        op_noted(call->rpc->broker, call->session,
+                 &(struct op_note){
+                     .method = call->method,
+                     .buffer = call->buffer ? call->buffer : request->op.buffer,
+                     .name = call->name,
+                 });
     if (request->call.client || request->call.kept) {
         if (status)
             reply_problem(&request->call, status, &request->op.problem);

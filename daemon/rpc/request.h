@@ -39,7 +39,8 @@ struct call {
     bool recorded;     /* … and that was done before it is sent */
     bool replay;       /* as op->replay */
     bool noted;        /* the history gets it when it is done: it changes what others may see */
-    uint64_t buffer;   /* … that it is about, or 0 */
+    uint64_t buffer;   /* … that it is about; 0: none, or the operation finds it (op->buffer) */
+    const char *name;  /* … that it binds or unbinds, in its arguments, or NULL */
     struct fdset *fds; /* that came with it; only while it is being served */
 };
 
@@ -112,11 +113,13 @@ struct request {
     } result;
 };
 
-/* The history gets the request when it is done; `buffer` is what it is about, or 0. */
-static inline void request_note(struct request *request, uint64_t buffer)
+/* The history gets the request when it is done; `buffer` is what it is about, or 0, and `name` what it binds or
+ * unbinds, a part of its arguments, or NULL. */
+static inline void request_note(struct request *request, uint64_t buffer, const char *name)
 {
     request->call.noted = true;
     request->call.buffer = buffer;
+    request->call.name = name;
 }
 
 /* NULL: there is no memory, and the call is refused. */

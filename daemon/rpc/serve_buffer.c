@@ -109,8 +109,10 @@ int serve_alloc(struct request *request, const Memoryd__V1__AllocRequest *m)
         memory->weights[i] = m->weights[i];
     for (size_t i = 0; i < m->n_sizes; i++)
         spec->sizes[i] = m->sizes[i];
-    if (m->name)
+    if (m->name) {
         name_args_from(&spec->name, m->name);
+        request_note(request, 0, spec->name.name);
+    }
     return op_alloc(&request->op, spec, &request->result.Buffers);
 }
 

@@ -8,25 +8,25 @@
 
 int serve_publish(struct request *request, const Memoryd__V1__PublishRequest *m)
 {
-    request_note(request, m->buffer);
+    request_note(request, m->buffer, NULL);
     return op_publish(&request->op, m->buffer, m->future_only);
 }
 
 int serve_discard(struct request *request, const Memoryd__V1__DiscardRequest *m)
 {
-    request_note(request, m->buffer);
+    request_note(request, m->buffer, NULL);
     return op_discard(&request->op, m->buffer, m->offset, m->length);
 }
 
 int serve_move(struct request *request, const Memoryd__V1__MoveRequest *m)
 {
-    request_note(request, m->buffer);
+    request_note(request, m->buffer, NULL);
     return op_move(&request->op, m->buffer, m->node);
 }
 
 int serve_destroy(struct request *request, const Memoryd__V1__DestroyRequest *m)
 {
-    request_note(request, m->buffer);
+    request_note(request, m->buffer, NULL);
     return op_destroy(&request->op, m->buffer, m->force);
 }
 

@@ -175,13 +175,13 @@ void answer_CheckReply(struct request *request)
 
 int serve_upgrade(struct request *request, const Memoryd__V1__UpgradeRequest *m)
 {
-    request_note(request, 0);
+    request_note(request, 0, NULL);
     return op_upgrade(&request->op);
 }
 
 int serve_reload(struct request *request, const Memoryd__V1__ReloadRequest *m)
 {
-    request_note(request, 0);
+    request_note(request, 0, NULL);
     return op_reload(&request->op, &request->result.ReloadReply);
 }
 

@@ -64,7 +64,7 @@ int serve_revoke(struct request *request, const Memoryd__V1__RevokeRequest *m)
     *args = (struct revoke_args){.by_token = m->token.len != 0, .serial = m->serial, .buffer = m->buffer};
     if (args->by_token)
         memcpy(args->token, m->token.data, sizeof(args->token));
-    request_note(request, m->buffer);
+    request_note(request, m->buffer, NULL);
     return op_revoke(&request->op, args, &request->result.RevokeReply);
 }
 
@@ -92,13 +92,13 @@ void name_args_from(struct name_args *args, const Memoryd__V1__NameBindRequest *
 int serve_name_bind(struct request *request, const Memoryd__V1__NameBindRequest *m)
 {
     name_args_from(&request->args.name_bind, m);
-    request_note(request, m->buffer);
+    request_note(request, m->buffer, request->args.name_bind.name);
     return op_name_bind(&request->op, &request->args.name_bind);
 }
 
 int serve_name_unbind(struct request *request, const Memoryd__V1__NameUnbindRequest *m)
 {
     memcpy(request->args.name_unbind, m->name, strlen(m->name) + 1);
-    request_note(request, 0);
+    request_note(request, 0, request->args.name_unbind);
     return op_name_unbind(&request->op, request->args.name_unbind);
 }

@@ -1245,11 +1245,12 @@ struct memclient_history_entry {
     uint32_t count;    /* the same refusals of a session are one entry, with the numbers of the last time */
     uid_t uid;
     pid_t pid;
-    uint64_t session;     /* 0 = it had none yet */
-    const char *program;  /* what the client calls itself: any text, so escape it to show it */
-    const char *method;   /* the request, like "alloc"; "" if there was none */
-    const char *status;   /* of REFUSED: as of memclient_status_name() */
-    const char *sentence; /* of REFUSED: what the program was told */
+    uint64_t session;    /* 0 = it had none yet */
+    const char *program; /* what the client calls itself: any text, so escape it to show it */
+    const char *method;  /* the request, like "alloc"; "" if there was none */
+    const char *status;  /* of REFUSED: as of memclient_status_name() */
+    const char
+        *sentence; /* of REFUSED: what the program was told; of DONE: the name that was bound or unbound, or "" */
     /* What there was too little of, with the numbers of that moment; "" and 0 if it was about something else. */
     const char *resource; /* like "bytes" or "tokens" */
     const char *pool;     /* of this pool; "" = of what limits allow */
@@ -1264,7 +1265,7 @@ struct memclient_history_entry {
     unsigned end;      /* enum memclient_session_end */
     int exit_status;   /* of END_EXITED, or the signal of END_SIGNAL and END_OOM */
     uint64_t began_ms; /* wall clock */
-    uint64_t bytes;    /* of the buffers that it held and was charged for */
+    uint64_t bytes;    /* that it was charged for, also of buffers that names, tokens or others keep */
     uint32_t holds;
     uint64_t buffer; /* of DONE: what the last of them was about; 0 = none, or it is not known */
 };

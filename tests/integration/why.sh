@@ -34,7 +34,7 @@ json 'length == 1 and (.[0] | .kind == "refused" and .method == "alloc" and .sta
       and .pool == "node0-4k" and .resource == "bytes" and .wanted == 8388608 and .used == 12582912
       and .limit == 16777216 and .mine == 12582912 and .most_uid == '"$uid"' and .most == 12582912 and .count == 1
       and .program == "memctl" and .end == null and .signal == null)'
-expect 0 memctl why; shows 'refused .*alloc: 8M do not fit into pool node0-4k now \(4M available\).*of 16M: it had 12M'
+expect 0 memctl why; shows 'refused .*alloc: 8M do not fit into pool node0-4k now \(4M available\).*of 16M, user '"$uid"' had 12M'
 
 # ---- a request that waited ----
 memctl alloc --size 8M --wait 100s --name late >"$dir/late" 2>&1 &
@@ -96,7 +96,20 @@ expect 0 memctl --json events --kind done
 json 'map(.method) | index("name_unbind") == null and index("destroy") != null'
 json 'map(select(.method == "destroy"))[0].buffer == '"$big"
 expect 0 memctl alloc --size 4K --name gone; expect 0 memctl rm gone
-expect 0 memctl events --kind done; shows 'done .*memctl +name_unbind$'
+expect 0 memctl events --kind done; gone=$(memctl --json events --kind done | jq 'map(select(.name == "gone"))[0].buffer')
+expect 0 memctl events --kind done; shows "done .*memctl +bound the name gone to buffer $gone, which is new$"
+shows "done .*memctl +unbound the name gone from buffer $gone$"; shows "done .*memctl +destroyed buffer $big$"
+expect 0 memctl --json events --kind done
+json 'map(select(.buffer == '"$gone"') | [.method, .name, .sentence]) == [["alloc", "gone", null], ["name_unbind", "gone", null]]'
+# it had given the buffer back, and its token kept that
+expect 0 memctl alloc --size 4K; token=$(cat "$dir/out")
+expect 0 memctl events --kind ended
+shows 'closed; it held no buffer any more, and was charged for 4K that names, tokens or other sessions keep'
+expect 0 memctl rm "$token"; expect 0 memctl --json events --kind done
+json 'map(select(.method == "revoke")) | length == 1 and .[0].buffer > '"$gone"
+# what the protocol calls lookup is opening to users
+expect 125 memctl open --claim exclusive late memctl open --claim exclusive late true
+expect 0 memctl why; shows 'refused .*memctl +open: session [0-9]+ of pid [0-9]+ \(memctl\) has an exclusive claim'
 
 # ---- it goes on when the broker dies, and who follows is told ----
 memctl --json events --follow >"$dir/followed" 2>&1 &

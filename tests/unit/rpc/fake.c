@@ -145,10 +145,11 @@ void op_replied(struct broker *broker, uint16_t method, uint64_t ns)
     fake.replied++;
 }
 
-void op_noted(struct broker *broker, uint64_t session, uint16_t method, uint64_t buffer)
+void op_noted(struct broker *broker, uint64_t session, const struct op_note *note)
 {
-    fake.noted = method;
-    fake.noted_buffer = buffer;
+    fake.noted = note->method;
+    fake.noted_buffer = note->buffer;
+    (void)snprintf(fake.noted_name, sizeof(fake.noted_name), "%s", note->name ? note->name : "");
 }
 
 void op_cancel(struct op *op)

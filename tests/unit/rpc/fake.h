@@ -38,6 +38,7 @@ struct fake {
     unsigned replied; /* op_replied() */
     uint16_t noted;   /* op_noted(), the last one */
     uint64_t noted_buffer;
+    char noted_name[64];
     unsigned lost;            /* broker_connection_lost() */
     uint64_t executing;       /* sequence of the request that the loop is at */
     uint64_t was_executing;   /* when the last operation was called */

@@ -609,6 +609,35 @@ static void a_selection_that_makes_no_sense_is_refused(void **state)
     assert_int_equal(fake.calls, before);
 }
 
+static void what_binds_a_name_is_noted_with_it(void **state)
+{
+    Memoryd__V1__NameBindRequest name = MEMORYD__V1__NAME_BIND_REQUEST__INIT;
+    Memoryd__V1__NameUnbindRequest unbind = MEMORYD__V1__NAME_UNBIND_REQUEST__INIT;
+    Memoryd__V1__AllocRequest alloc = MEMORYD__V1__ALLOC_REQUEST__INIT;
+    uint64_t size = 1;
+
+    hello();
+    alloc.n_sizes = 1;
+    alloc.sizes = &size;
+    call(METHOD_ALLOC, &alloc.base);
+    assert_int_equal(fake.noted, 0);
+    name.name = (char *)(uintptr_t) "a/new";
+    alloc.name = &name;
+    call(METHOD_ALLOC, &alloc.base);
+    assert_int_equal(fake.noted, METHOD_ALLOC);
+    assert_string_equal(fake.noted_name, "a/new");
+    name.name = (char *)(uintptr_t) "a/bound";
+    name.buffer = 5;
+    call(METHOD_NAME_BIND, &name.base);
+    assert_int_equal(fake.noted, METHOD_NAME_BIND);
+    assert_int_equal(fake.noted_buffer, 5);
+    assert_string_equal(fake.noted_name, "a/bound");
+    unbind.name = (char *)(uintptr_t) "a/gone";
+    call(METHOD_NAME_UNBIND, &unbind.base);
+    assert_int_equal(fake.noted, METHOD_NAME_UNBIND);
+    assert_string_equal(fake.noted_name, "a/gone");
+}
+
 static void pending_verbs_are_answered_later(void **state)
 {
     Memoryd__V1__PublishRequest m = MEMORYD__V1__PUBLISH_REQUEST__INIT;
@@ -794,6 +823,7 @@ int main(void)
         TEST(a_listing_gives_no_more_than_wanted),
         TEST(a_selection_pages_and_leaves_out_what_has_ended),
         TEST(a_selection_that_makes_no_sense_is_refused),
+        TEST(what_binds_a_name_is_noted_with_it),
         TEST(pending_verbs_are_answered_later),
         TEST(I7_a_pending_verb_of_a_vanished_client_leaks_nothing),
         TEST(unrecorded_requests_are_cancelled_with_their_connection),

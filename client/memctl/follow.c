@@ -126,6 +126,9 @@ static void followed_describe(const struct memclient_event *event, char *text, s
     case MEMCLIENT_EVENT_PUBLISHED:
         (void)snprintf(text, size, "the buffer can be written no more");
         return;
+    case MEMCLIENT_EVENT_DISCARDED:
+        (void)snprintf(text, size, "a part of the buffer has been discarded, and reads as zeros");
+        return;
     case MEMCLIENT_EVENT_MOVED:
         (void)snprintf(text, size, "the buffer has been moved to another node");
         return;
@@ -144,7 +147,6 @@ static void followed_describe(const struct memclient_event *event, char *text, s
     case MEMCLIENT_EVENT_LOST:
         (void)snprintf(text, size, "events were missed; memctl holders and memctl buffers show how it is now");
         return;
-    case MEMCLIENT_EVENT_DISCARDED:
     case MEMCLIENT_EVENT_HISTORY:
         return;
     }

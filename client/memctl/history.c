@@ -163,10 +163,10 @@ const struct command history_commands[] = {
      .synopsis = "[--kind KIND[,KIND...]] [--uid USER] [--pid PID] [--since TIME] [--follow [BUFFER|NAME]]",
      .summary = "Show all that happened, and with --follow what happens",
      .help = "KIND is refused, waited, ended, started or done. With --follow it may also be held, left, died, death,\n"
-             "published, moved, destroyed or name, of any buffer that you may see, or pressure or shutdown. With a\n"
-             "buffer, what becomes of that is shown until it has ended; with a name, when that is bound and\n"
-             "unbound, too. With --uid or --pid, of these only held, left, died and death are shown. With --json each\n"
-             "event is an object on a line of its own. It goes on when the broker is replaced.\n",
+             "published, discarded, moved, destroyed or name, of any buffer that you may see, or pressure or\n"
+             "shutdown. With a buffer, what becomes of that is shown until it has ended; with a name, when that is\n"
+             "bound and unbound, too. With --uid or --pid, of these only held, left, died and death are shown. With\n"
+             "--json each event is an object on a line of its own. It goes on when the broker is replaced.\n",
      .options = "oyUIS",
      .parse = parse_events,
      .run = run_events},

@@ -24,17 +24,12 @@ const char *const pages_words[] = {
 const char *const placement_words[] = {"pool", "bind", "preferred", "interleave", "split", "local", NULL};
 const char *const kind_words[] = {"any", "refused", "waited", "ended", "started", "done", NULL};
 const struct event_word event_words[] = {
-    {"held", MEMCLIENT_EVENT_HELD, true},
-    {"left", MEMCLIENT_EVENT_LEFT, true},
-    {"died", MEMCLIENT_EVENT_DIED, true},
-    {"death", MEMCLIENT_EVENT_DEATH, true},
-    {"published", MEMCLIENT_EVENT_PUBLISHED, true},
-    {"moved", MEMCLIENT_EVENT_MOVED, true},
-    {"destroyed", MEMCLIENT_EVENT_DESTROYED, true},
-    {"name", MEMCLIENT_EVENT_NAME, true},
-    {"pressure", MEMCLIENT_EVENT_PRESSURE, false},
-    {"shutdown", MEMCLIENT_EVENT_SHUTDOWN, false},
-    {.word = NULL},
+    {"held", MEMCLIENT_EVENT_HELD, true},           {"left", MEMCLIENT_EVENT_LEFT, true},
+    {"died", MEMCLIENT_EVENT_DIED, true},           {"death", MEMCLIENT_EVENT_DEATH, true},
+    {"published", MEMCLIENT_EVENT_PUBLISHED, true}, {"discarded", MEMCLIENT_EVENT_DISCARDED, true},
+    {"moved", MEMCLIENT_EVENT_MOVED, true},         {"destroyed", MEMCLIENT_EVENT_DESTROYED, true},
+    {"name", MEMCLIENT_EVENT_NAME, true},           {"pressure", MEMCLIENT_EVENT_PRESSURE, false},
+    {"shutdown", MEMCLIENT_EVENT_SHUTDOWN, false},  {.word = NULL},
 };
 const char *const claim_words[] = {"none", "shared", "exclusive", NULL};
 

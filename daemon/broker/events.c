@@ -93,6 +93,15 @@ static void news_send_name(struct broker *broker, struct session *session, struc
         &(struct broker_event){.kind = EVENT_NAME, .name = text, .bound = news->bound, .buffer = news->name.buffer});
 }
 
+static void news_send_discarded(struct broker *broker, struct session *session, const struct news *news)
+{
+    const struct buffer *buffer = buffers_find(&broker->buffers, news->buffer);
+
+    if (buffer && session->record->head.id != news->by_session && may_see_buffer(broker, session, buffer) &&
+        subscribed_to_buffer(session, EVENT_DISCARDED, news->buffer))
+        event_send(broker, session, &(struct broker_event){.kind = EVENT_DISCARDED, .buffer = news->buffer});
+}
+
 static void news_send(struct broker *broker, struct session *session, struct news *news)
 {
     if (!wants_events(session, news->kind))
@@ -104,9 +113,8 @@ static void news_send(struct broker *broker, struct session *session, struct new
     else if (news->kind == EVENT_PRESSURE)
         event_send(broker, session,
                    &(struct broker_event){.kind = EVENT_PRESSURE, .pool = news->pool->name, .level = news->level});
-    else if (session->record->head.id != news->by_session && session_hold(session, news->buffer) &&
-             subscribed_to_buffer(session, EVENT_DISCARDED, news->buffer))
-        event_send(broker, session, &(struct broker_event){.kind = EVENT_DISCARDED, .buffer = news->buffer});
+    else
+        news_send_discarded(broker, session, news);
 }
 
 /* A mark in the list of subscribers stands behind those who have got the first of the news, so that others may come and

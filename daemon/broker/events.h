@@ -35,7 +35,7 @@ int events_init(struct broker *broker);
 void events_deinit(struct broker *broker);
 
 void event_name(struct broker *broker, const struct name *name, bool bound);
-/* For all who hold it but the session that did it. */
+/* For all who may see it but the session that did it. */
 void event_discarded(struct broker *broker, const struct buffer *buffer, uint64_t by_session);
 void event_shutdown(struct broker *broker);
 

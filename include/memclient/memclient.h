@@ -935,7 +935,7 @@ MEMCLIENT_API int memclient_address_query(const void *address, struct memclient_
 /* A bit mask for memclient_event_subscribe() and its like. */
 enum memclient_event_kind {
     MEMCLIENT_EVENT_PRESSURE = 1,  /* a pool filled up or emptied */
-    MEMCLIENT_EVENT_DISCARDED = 2, /* another session discarded part of a buffer that this session holds */
+    MEMCLIENT_EVENT_DISCARDED = 2, /* another session discarded part of a buffer, which reads as zeros */
     MEMCLIENT_EVENT_NAME = 4,      /* a name was bound or unbound */
     MEMCLIENT_EVENT_SHUTDOWN = 8,  /* the broker is stopping; nothing is freed */
     /* Events were dropped, or the connection was lost: check again. Every subscriber gets it. */

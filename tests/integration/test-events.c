@@ -139,6 +139,33 @@ static void that_a_buffer_moves_is_told(void **state)
     broker_finish(broker);
 }
 
+/* To one that holds nothing, as memctl does: of everything, or of one buffer. */
+static void that_a_buffer_is_discarded_is_told(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *all = broker_connect(broker),
+                             *one = broker_connect(broker);
+    struct memclient_event event = MEMCLIENT_EVENT_INIT;
+    struct memclient_buffer *buf, *other;
+
+    assert_done(memclient_alloc(ctx, 4096, NULL, &buf));
+    assert_done(memclient_alloc(ctx, 4096, NULL, &other));
+    assert_done(memclient_event_subscribe(all, MEMCLIENT_EVENT_DISCARDED));
+    assert_done(memclient_event_subscribe_buffer(one, memclient_buffer_id(other), MEMCLIENT_EVENT_DISCARDED));
+    assert_done(memclient_discard(buf, 0, 0));
+    assert_done(memclient_discard(other, 0, 0));
+    event = event_await_kind(all, MEMCLIENT_EVENT_DISCARDED);
+    assert_int_equal(event.buffer, memclient_buffer_id(buf));
+    assert_int_equal(event_await_kind(all, MEMCLIENT_EVENT_DISCARDED).buffer, memclient_buffer_id(other));
+    assert_int_equal(event_await_kind(one, MEMCLIENT_EVENT_DISCARDED).buffer, memclient_buffer_id(other));
+    memclient_buffer_unref(buf);
+    memclient_buffer_unref(other);
+    memclient_context_close(all);
+    memclient_context_close(one);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
 static void what_cannot_be_subscribed_to_is_refused(void **state)
 {
     struct broker_process *broker = broker_for_test(NULL);
@@ -330,6 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         at_broker(a_buffer_is_watched_from_its_holders_to_its_end),
         at_broker(that_a_buffer_moves_is_told),
+        at_broker(that_a_buffer_is_discarded_is_told),
         at_broker(what_cannot_be_subscribed_to_is_refused),
         at_broker(the_history_has_something_new),
         at_broker(after_the_death_of_a_broker_the_descriptor_is_enough),

@@ -3,7 +3,9 @@
 """Events: of one buffer and one name, by `for` and by `async for`, and after the death of a broker."""
 
 import asyncio
+import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -20,6 +22,16 @@ import sys, memclient
 with memclient.open(sys.argv[1]):
     print("open", flush=True)
     sys.stdin.readline()
+"""
+
+
+# says what is discarded of the buffer that its argument names
+WATCHER = """
+import sys, memclient
+events = memclient.events(buffer=int(sys.argv[1]))
+print("subscribed", flush=True)
+event = next(events)
+print(event.kind.name, event.buffer, flush=True)
 """
 
 
@@ -40,7 +52,8 @@ class Events(BrokerTest):
         return holder
 
     def end(self, holder):
-        holder.stdin.close()
+        if holder.stdin:
+            holder.stdin.close()
         holder.stdout.close()
         holder.wait()
 
@@ -60,6 +73,27 @@ class Events(BrokerTest):
             self.assertIn((death.end, death.exit_status), [(4, signal.SIGKILL), (5, 0)])
             memclient.events(EventKind(0), buffer=b.id)
             b.unbind("tests/watched")
+
+    def test_what_is_discarded_is_told(self):
+        """To who holds nothing, too: here, and by memctl."""
+        command = [os.path.join(os.environ["builddir"], "client/memctl/memctl"), "--json", "events", "--follow", "--kind"]
+        with memclient.alloc(PAGE) as b:
+            follower = subprocess.Popen([*command, "discarded", str(b.id)], stdout=subprocess.PIPE, text=True)
+            watcher = subprocess.Popen(
+                [sys.executable, "-c", WATCHER, str(b.id)], stdout=subprocess.PIPE, text=True
+            )
+            self.assertEqual(watcher.stdout.readline(), "subscribed\n")
+            # that memctl has subscribed shows only in what it says
+            while not select.select([follower.stdout], [], [], 0.05)[0]:
+                b.discard()
+            row = json.loads(follower.stdout.readline())
+            self.assertEqual((row["kind"], row["buffer"]), ("discarded", b.id))
+            self.assertIn("reads as zeros", row["detail"])
+            self.assertEqual(watcher.stdout.readline(), f"DISCARDED {b.id}\n")
+            self.end(watcher)
+        # it has ended with the buffer
+        self.assertEqual(follower.wait(), 0)
+        follower.stdout.close()
 
     def test_a_name_is_awaited_by_asyncio(self):
         async def wait():

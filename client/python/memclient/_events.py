@@ -20,7 +20,7 @@ class EventKind(enum.IntFlag):
     """Kinds of events; a bit mask.
 
     PRESSURE   a pool filled up or emptied
-    DISCARDED  another process discarded part of a buffer that this one holds
+    DISCARDED  another process discarded part of a buffer, which reads as zeros
     NAME       a name was bound or unbound
     SHUTDOWN   the broker is stopping; nothing is freed
     LOST       events were missed; everybody gets it
@@ -83,6 +83,7 @@ _OF_BUFFER = (
     | EventKind.LEFT
     | EventKind.DIED
     | EventKind.DEATH
+    | EventKind.DISCARDED
     | EventKind.PUBLISHED
     | EventKind.MOVED
     | EventKind.DESTROYED

@@ -93,6 +93,33 @@ static void holders_come_and_leave(void **state)
     assert_int_equal(CALL(owner, op_subscribe_to, EVENT_HELD, buffer, ""), STATUS_STALE);
 }
 
+static void all_who_may_see_it_learn_that_it_is_discarded(void **state)
+{
+    uint64_t owner = session_of(1, UID_ONE), twin = session_of(2, UID_ONE), other = session_of(3, UID_TWO);
+    uint64_t given = session_of(4, UID_TWO), one = session_of(5, UID_ONE), buffer, another;
+    struct broker_event event;
+
+    assert_int_equal(host_alloc(owner, SIZE, 0, &buffer), 0);
+    assert_int_equal(host_alloc(owner, SIZE, 0, &another), 0);
+    let_in(owner, buffer, given);
+    assert_int_equal(CALL(owner, op_subscribe, EVENT_DISCARDED), 0);
+    assert_int_equal(CALL(twin, op_subscribe, EVENT_DISCARDED), 0);
+    assert_int_equal(CALL(other, op_subscribe, EVENT_DISCARDED), 0);
+    assert_int_equal(CALL(given, op_subscribe, EVENT_DISCARDED), 0);
+    assert_int_equal(CALL(one, op_subscribe_to, EVENT_DISCARDED, buffer, ""), 0);
+    assert_int_equal(CALL(owner, op_discard, another, 0, 0), 0);
+    assert_int_equal(CALL(owner, op_discard, buffer, 0, 0), 0);
+    host_settle();
+    assert_int_equal(told(1, EVENT_DISCARDED, NULL), 0); /* it did that itself */
+    assert_int_equal(told(2, EVENT_DISCARDED, &event), 2);
+    assert_int_equal(event.buffer, buffer);
+    assert_int_equal(told(3, EVENT_DISCARDED, NULL), 0);
+    assert_int_equal(told(4, EVENT_DISCARDED, &event), 1);
+    assert_int_equal(event.buffer, buffer);
+    assert_int_equal(told(5, EVENT_DISCARDED, &event), 1);
+    assert_int_equal(event.buffer, buffer);
+}
+
 static void who_was_only_given_it_is_not_told_whose_it_is(void **state)
 {
     uint64_t owner = session_of(1, UID_ONE), given = session_of(2, UID_TWO), third = session_of(3, 7003), buffer;
@@ -344,6 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(holders_come_and_leave),
+        TEST(all_who_may_see_it_learn_that_it_is_discarded),
         TEST(who_was_only_given_it_is_not_told_whose_it_is),
         TEST(an_administrator_is_told_of_everybody),
         TEST(I7_a_flood_is_lost_by_those_only_who_may_see_it),

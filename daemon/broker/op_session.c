@@ -46,6 +46,12 @@ static void fill_hello(struct broker *broker, const struct session *session, str
     memcpy(result->secret, session->record->secret, sizeof(result->secret));
 }
 
+/* Does its client know of it? If this broker ends before, the next one ends the session after a grace time. */
+static void session_set_answered(struct broker *broker, struct session *session, bool answered)
+{
+    record_change(&broker->sessions.table, session)->lost_at = answered ? 0 : clock_now_ns();
+}
+
 /* Makes the session's release log if there is none. A client can do without one, so only the keeper's end is an
  * error. */
 static int give_release_log(struct broker *broker, struct session *session, struct hello_result *result)
@@ -182,18 +188,22 @@ static int session_open(struct op *op, const struct hello_args *args, struct hel
     session_occupies(broker, session, args);
     op->session = session->record->head.id;
     fill_hello(broker, session, result);
-    return args->release_log ? give_release_log(broker, session, result) : 0;
+    return 0;
 }
 
 /*
- * Nobody is refused for those who have left. The ends of connections, processes and sessions take turns with what
- * others ask for, so a session that finds no room waits for those that have not had theirs yet; not for long, since
- * somebody may leave all the time.
+ * HELLO takes longer than other small requests: a process is to be watched, and the release log is made and sent. Each
+ * of these is done in a turn of its own.
+ *
+ * And it may wait. Nobody is refused for those who have left: the ends of connections, processes and sessions take
+ * turns with what others ask for, so a session that finds no room waits for those that have not had theirs yet; not for
+ * long, since somebody may leave all the time.
  */
 struct hello {
     struct op_state state;
-    const struct hello_args *args;
+    const struct hello_args *args; /* until the session is open */
     struct hello_result *result;
+    uid_t uid;
     uint64_t deadline;
 };
 
@@ -205,56 +215,132 @@ static bool hello_may_wait(const struct broker *broker, int status)
     return status == STATUS_LIMIT && (!list_is_empty(&broker->ending) || broker->host.is_left(broker->host.userdata));
 }
 
+static void hello_end(struct hello *hello, int r)
+{
+    pending_end(&hello->state, r);
+    free(hello);
+}
+
+static void hello_again(struct op_state *state);
+
+/* Its connection is gone, and its arguments with it; or the session has ended. */
+static void hello_cancel(struct op_state *state)
+{
+    struct broker *broker = state->op->broker;
+    struct session *session = find_session(broker, state->op->session);
+
+    if (session && session->connection) {
+        session_detach(session);
+        session_end(broker, session, HISTORY_END_SILENT);
+    }
+    pending_call_at(state, 0, hello_again);
+}
+
+static struct hello *hello_begin(struct op *op, const struct hello_args *args, uid_t uid, struct hello_result *result)
+{
+    struct hello *hello = calloc(1, sizeof(*hello));
+
+    if (!hello)
+        return NULL;
+    hello->args = args;
+    hello->result = result;
+    hello->uid = uid;
+    hello->deadline = deadline_after_ms(HELLO_WAIT_MS);
+    pending_begin(&op->broker->pending, &hello->state, op, hello_cancel);
+    return hello;
+}
+
+/* The session that was opened, unless it has ended: 0 or the status to end with. */
+static int hello_session(struct op_state *state, struct session **ret)
+{
+    struct op *op = state->op;
+
+    if (state->cancel_status)
+        return state->cancel_status;
+    *ret = find_session(op->broker, op->session);
+    return *ret ? 0
+                : refuse(&op->problem, STATUS_STALE, "session %llu has ended meanwhile",
+                         (unsigned long long)op->session);
+}
+
+static void hello_answer_turn(struct op_state *state)
+{
+    struct broker *broker = state->op->broker;
+    struct session *session;
+    int r = hello_session(state, &session);
+
+    if (!r)
+        session_set_answered(broker, session, true);
+    hello_end(container_of(state, struct hello, state), r);
+}
+
+static void hello_log_turn(struct op_state *state)
+{
+    struct hello *hello = container_of(state, struct hello, state);
+    struct broker *broker = state->op->broker;
+    struct session *session;
+    int r = hello_session(state, &session);
+
+    if (!r)
+        r = give_release_log(broker, session, hello->result);
+    if (r)
+        hello_end(hello, r);
+    else
+        pending_call_in_turn(state, hello->uid, hello_answer_turn);
+    broker_commit(broker);
+}
+
+/* The session is open. */
+static void hello_make_log(struct hello *hello)
+{
+    struct op *op = hello->state.op;
+
+    session_set_answered(op->broker, find_session(op->broker, op->session), false);
+    pending_call_in_turn(&hello->state, hello->uid, hello_log_turn);
+}
+
 static void hello_again(struct op_state *state)
 {
     struct hello *hello = container_of(state, struct hello, state);
     struct op *op = state->op;
-    int r = state->cancel_status; /* then its connection is gone, and its arguments with it */
+    int r = state->cancel_status;
 
     if (!r) {
         op->problem = (struct problem)PROBLEM_NULL;
         r = session_open(op, hello->args, hello->result);
     }
-    if (hello_may_wait(op->broker, r) && !deadline_passed(hello->deadline, clock_now_ns())) {
+    if (hello_may_wait(op->broker, r) && !deadline_passed(hello->deadline, clock_now_ns()))
         pending_call_at(state, deadline_after_ms(HELLO_RETRY_MS), hello_again);
-        return;
-    }
-    pending_end(state, r);
-    free(hello);
-}
-
-static void hello_cancel(struct op_state *state)
-{
-    pending_call_at(state, 0, hello_again);
-}
-
-static int hello_wait(struct op *op, const struct hello_args *args, struct hello_result *result)
-{
-    struct hello *hello = calloc(1, sizeof(*hello));
-
-    if (!hello)
-        return STATUS_LIMIT;
-    hello->args = args;
-    hello->result = result;
-    hello->deadline = deadline_after_ms(HELLO_WAIT_MS);
-    pending_begin(&op->broker->pending, &hello->state, op, hello_cancel);
-    pending_call_at(&hello->state, deadline_after_ms(HELLO_RETRY_MS), hello_again);
-    return OP_PENDING;
+    else if (!r && hello->args->release_log)
+        hello_make_log(hello);
+    else
+        hello_end(hello, r);
 }
 
 int op_hello(struct op *op, const struct hello_args *args, struct hello_result *result)
 {
     struct broker *broker = op->broker;
+    const uid_t uid = args->peer->uid;
+    struct hello *hello;
     int r;
 
     if (op->session)
         return refuse(&op->problem, STATUS_PROTOCOL, "this connection has a session already; HELLO comes once");
     if (args->resume)
         return session_resume(op, args, result);
-    if (broker->options.refuse_overflow_uid && peer_is_overflow_uid(args->peer->uid))
-        return session_refuse_overflow_uid(op, args->peer->uid);
+    if (broker->options.refuse_overflow_uid && peer_is_overflow_uid(uid))
+        return session_refuse_overflow_uid(op, uid);
     r = session_open(op, args, result);
-    return hello_may_wait(broker, r) ? hello_wait(op, args, result) : r;
+    if (!hello_may_wait(broker, r) && (r || !args->release_log))
+        return r;
+    hello = hello_begin(op, args, uid, result);
+    if (!hello) /* a client can do without a release log */
+        return r;
+    if (r)
+        pending_call_at(&hello->state, deadline_after_ms(HELLO_RETRY_MS), hello_again);
+    else
+        hello_make_log(hello);
+    return OP_PENDING;
 }
 
 int op_goodbye(struct op *op)

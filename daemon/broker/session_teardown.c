@@ -11,7 +11,8 @@
 #include "broker/state.h"
 #include "broker/subscriptions.h"
 
-/* holds, names and the like given up in one turn; each may close a small buffer */
+/* holds, names and the like given up in one turn, or a session that has none: each may close a small buffer, and for a
+ * session several descriptors are closed and the keeper is told */
 #define TEARDOWN_SLICE 4
 
 /* Gives up one of the things it has. False: none is left. */
@@ -74,6 +75,7 @@ void sessions_take_apart(struct timer *timer)
         list_append(&broker->gone, &client->in_ending);
         client->has_release_log = session->release_log >= 0;
         session_free(session);
+        break;
     }
     timer_arm(&broker->timers, timer, 0);
 }

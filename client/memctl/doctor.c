@@ -345,9 +345,10 @@ const struct command doctor_commands[] = {
      .synopsis = "[opencl [PID]]",
      .summary = "Say whether this machine is set up for memoryd, or whether OpenCL programs use it",
      .help =
-         "Asks the broker, and looks whether the machine gives it what it can make use of: huge pages, descriptors,\n"
-         "memory, and what newer kernels have. What costs time is measured, in a second. MEND is the line that,\n"
-         "entered by root, changes what is not as it should be.\n"
+         "Asks the broker, and looks whether the machine gives it what it can make use of: descriptors, memory,\n"
+         "nodes, huge pages, ways to devices, and what newer kernels have. RATIO is how many times as long something\n"
+         "takes otherwise, measured now, or how many times as many there would be; memctl(1) says of what. The lines\n"
+         "below the table, entered by root, change what is not as it should be.\n"
          "\n"
          "With `opencl' it looks at OPENCL_LAYERS as programs started here would have it, loads what that names as\n"
          "OpenCL's loader would, and asks each device of each driver for a little shared virtual memory, to see\n"

@@ -12,6 +12,7 @@
 static const struct column findings_columns[] = {
     {"CHECK", "check", COLUMN_TEXT},
     {"OK", "ok", COLUMN_YES},
+    {"RATIO", "ratio", COLUMN_RATIO},
     {"DETAIL", "detail", COLUMN_TEXT},
     COLUMNS_END,
 };

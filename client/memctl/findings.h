@@ -22,7 +22,7 @@ void findings_report(struct findings *findings, const char *check, bool ok, cons
 
 /* What can be done about it: */
 struct remedy {
-    double ratio;     /* how many times as long something takes as it would then; 0: it was not measured */
+    double ratio;     /* how many times as long something takes, or as little there is; 0: nobody can measure that */
     const char *mend; /* a line to be entered by root, or NULL */
 };
 

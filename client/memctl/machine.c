@@ -3,40 +3,51 @@
 #include "memctl/machine.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/textfile.h"
+#include "memctl/devices.h"
+#include "memctl/kernel.h"
 #include "memctl/measure.h"
+#include "memctl/service.h"
 #include "memctl/text.h"
 
 #define SHMEM_ENABLED "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 #define EXAMPLE       DOCDIR "/memoryd.sysctl.conf"
 #define EXAMPLE_BOOT  DOCDIR "/memoryd.tmpfiles.conf"
 /* Descriptors: one for each buffer. Programs need as many as they have exported. */
-#define DESCRIPTORS_MIN         65536
-#define PROGRAM_DESCRIPTORS_MIN 4096
-/* The C library's headers may not have it yet. */
-#define MACHINE_PIDFS_MAGIC 0x50494446
+#define DESCRIPTORS_MIN  65536
+#define DESCRIPTORS_LINE 524288u
+#define PROGRAM_MIN      4096
+#define PROGRAM_LINE     65536u
+#define WATCHES_LINE     1048576
+/* What is left of a control group's memory when all pools are full, so that the broker refuses nothing: it leaves 64M
+ * to others, and its own records need some. memoryd(8) says the same, CONTROL GROUPS. */
+#define GROUP_ROOM (UINT64_C(256) << 20)
+
+#define COST_SIZE 224
+
+#define TEXT_OF(number)  TEXT_OF_(number)
+#define TEXT_OF_(number) #number
 
 struct machine {
     struct findings *findings;
     struct memclient_context *ctx;
     struct memclient_broker_info broker;
+    struct service service;
+    char socket[PATH_MAX];
     uint64_t capacity; /* of all nodes */
-    unsigned nodes;
+    unsigned n_nodes;
     bool has_thp, has_hugetlb; /* pools of such pages */
+    unsigned here;             /* the node of the processor that memctl runs on, */
+    unsigned far;              /* and the one that is farthest from it, by the kernel's number */
+    uint32_t far_distance;     /* 0: none was found */
 };
 
 static int machine_add_node(const struct memclient_node_info *node, void *data)
@@ -44,7 +55,21 @@ static int machine_add_node(const struct memclient_node_info *node, void *data)
     struct machine *machine = data;
 
     machine->capacity += node->capacity;
-    machine->nodes++;
+    machine->n_nodes++;
+    return 0;
+}
+
+/* Finds the node that is farthest from the one of this processor. Distances are by the broker's numbers. */
+static int machine_find_far(const struct memclient_node_info *node, void *data)
+{
+    struct machine *machine = data;
+
+    if (node->physical == machine->here || node->simulated || machine->here >= node->n_distances)
+        return 0;
+    if (node->distances[machine->here] > machine->far_distance) {
+        machine->far = node->physical;
+        machine->far_distance = node->distances[machine->here];
+    }
     return 0;
 }
 
@@ -74,76 +99,77 @@ static bool machine_number(const char *path, uint64_t *ret)
 static void machine_check_versions(struct machine *machine)
 {
     bool same = !strcmp(machine->broker.version, PACKAGE_VERSION);
+    char line[2 * PATH_MAX], word[PATH_MAX];
 
-    findings_report_mend(machine->findings, "versions", same, (struct remedy){.mend = same ? NULL : "memctl upgrade"},
-                         same ? "broker and memctl are %s" : "the broker is %s, memctl is %s", machine->broker.version,
-                         PACKAGE_VERSION);
+    (void)snprintf(line, sizeof(line), "memctl --socket %s upgrade",
+                   service_quote(machine->socket, word, sizeof(word)));
+    findings_report_mend(machine->findings, "versions", same, (struct remedy){.mend = same ? NULL : line},
+                         same ? "broker and memctl are %s"
+                              : "the broker is %s, memctl is %s: what only the newer one "
+                                "has is refused",
+                         machine->broker.version, PACKAGE_VERSION);
 }
 
 static void machine_check_descriptors(struct machine *machine)
 {
     const struct memclient_broker_info *broker = &machine->broker;
-    bool ok = broker->fds_limit >= DESCRIPTORS_MIN && broker->fds < broker->fds_limit / 10 * 9;
+    bool few = broker->fds_limit < DESCRIPTORS_MIN, ok = !few && broker->fds < broker->fds_limit / 10 * 9;
+    double ratio = few && broker->fds_limit ? (double)DESCRIPTORS_LINE / (double)broker->fds_limit : 0;
+    char line[LINE_SIZE], more[64] = "";
 
-    findings_report_mend(machine->findings, "broker's descriptors", ok,
-                         (struct remedy){.mend = ok ? NULL : "systemctl edit memoryd   # [Service] LimitNOFILE=524288"},
-                         "%" PRIu64 " of %" PRIu64
-                         " are in use; each buffer takes one, and without one an allocation is refused",
-                         broker->fds, broker->fds_limit);
+    if (few)
+        (void)snprintf(more, sizeof(more), "; %u would be %.1f times as many", DESCRIPTORS_LINE, ratio);
+    findings_report_mend(
+        machine->findings, "broker's descriptors", ok,
+        (struct remedy){ratio, few ? service_mend_descriptors(&machine->service, DESCRIPTORS_LINE, line) : NULL},
+        "%" PRIu64 " of %" PRIu64 " are in use; each buffer takes one, and without one an allocation is refused%s",
+        broker->fds, broker->fds_limit, more);
 }
 
-/* The broker watches each buffer that somebody may have open, until nobody has it any more. */
+/* The broker watches each buffer that a program may have open, to notice when none has it any more. */
 static void machine_check_watches(struct machine *machine)
 {
     uint64_t watches;
+    double ratio = 0;
     bool ok;
 
     if (!machine_number("/proc/sys/fs/inotify/max_user_watches", &watches))
         return;
     ok = watches >= machine->broker.fds_limit;
+    if (!ok && watches)
+        ratio = (double)machine->broker.fds_limit / (double)watches;
     findings_report_mend(
         machine->findings, "inotify watches", ok,
-        (struct remedy){.mend = ok ? NULL : "sysctl -w fs.inotify.max_user_watches=1048576   # for good: " EXAMPLE},
-        "%" PRIu64 " for each user; the broker may have %" PRIu64
-        " buffers, and notices by them when those are let go%s",
-        watches, machine->broker.fds_limit, ok ? "" : ", later without one");
-}
-
-/* The least of memory.max (and memory.high) of the group and those above it; UINT64_MAX: none has a limit. */
-static uint64_t machine_group_limit(char *group)
-{
-    static const char *const files[] = {"memory.max", "memory.high"};
-    uint64_t least = UINT64_MAX, limit;
-    char path[PATH_MAX];
-
-    for (char *slash = group + strlen(group); slash; slash = strrchr(group, '/')) {
-        *slash = '\0';
-        for (size_t i = 0; i < 2; i++) {
-            (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", group, files[i]);
-            if (machine_number(path, &limit) && limit < least)
-                least = limit;
-        }
-    }
-    return least;
+        (struct remedy){ratio, ok ? NULL
+                                  : "sysctl -w fs.inotify.max_user_watches=" TEXT_OF(
+                                        WATCHES_LINE) "   # for good: cp " EXAMPLE " /etc/sysctl.d/"},
+        "%" PRIu64 " for each user; the broker needs one for each buffer that a program may have open, of which its "
+        "descriptors allow %" PRIu64 "%s",
+        watches, machine->broker.fds_limit, ok ? "" : ": beyond the watches it refuses them");
 }
 
 static void machine_check_group(struct machine *machine)
 {
-    char group[2048], limit_text[32], capacity_text[32], mend[PATH_MAX];
-    uint64_t limit;
+    char limit[32], needed[32], effect[96] = "";
+    uint64_t bytes = machine->capacity + GROUP_ROOM;
+    struct service_memory memory;
+    double ratio = 0;
     bool ok;
 
-    if (!textfile_line(group, sizeof(group), "/proc/%d/cgroup", (int)machine->broker.broker_pid) ||
-        strncmp(group, "0::/", 4) != 0)
-        return;
-    (void)snprintf(mend, sizeof(mend), "systemctl set-property memoryd MemoryMax=infinity MemoryHigh=infinity");
-    limit = machine_group_limit(group + 3);
-    ok = limit >= machine->capacity;
-    format_bytes(limit, limit_text, sizeof(limit_text));
-    format_bytes(machine->capacity, capacity_text, sizeof(capacity_text));
-    findings_report_mend(machine->findings, "broker's memory", ok, (struct remedy){.mend = ok ? NULL : mend},
-                         "its control group may have %s, its pools %s%s", limit == UINT64_MAX ? "all" : limit_text,
-                         capacity_text, ok ? "" : ": beyond that the kernel kills");
+    service_read_memory(&machine->service, machine->broker.broker_pid, bytes, &memory);
+    ok = memory.limit >= bytes;
+    if (!ok && memory.limit)
+        ratio = (double)bytes / (double)memory.limit;
+    format_bytes(memory.limit, limit, sizeof(limit));
+    format_bytes(bytes, needed, sizeof(needed));
+    if (!ok)
+        (void)snprintf(effect, sizeof(effect), "; beyond that %s",
+                       memory.slows ? "the kernel slows it down"
+                                    : "it refuses allocations, though its pools have room");
+    findings_report_mend(machine->findings, "broker's memory", ok, (struct remedy){ratio, ok ? NULL : memory.line},
+                         "its control group may have %s; its pools need %s when they are full, 256M of that for the "
+                         "broker itself%s",
+                         memory.limit >= UINT64_MAX / 4 ? "all there is" : limit, needed, effect);
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
@@ -151,14 +177,22 @@ static void machine_check_group(struct machine *machine)
 static void machine_check_own_descriptors(struct machine *machine)
 {
     struct rlimit limit;
+    char line[256];
+    double ratio = 0;
     bool ok;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    ok = limit.rlim_max >= PROGRAM_DESCRIPTORS_MIN;
-    findings_report_mend(machine->findings, "programs' descriptors", ok,
-                         (struct remedy){.mend = ok ? NULL : "ulimit -n 65536   # for services: LimitNOFILE=65536"},
-                         "%" PRIu64 " at first, %" PRIu64 " at most; handles that are exported take one each",
+    ok = limit.rlim_max >= PROGRAM_MIN;
+    if (!ok && limit.rlim_max)
+        ratio = (double)PROGRAM_LINE / (double)limit.rlim_max;
+    (void)snprintf(line, sizeof(line),
+                   "prlimit --pid %d --nofile=%u:%u   # for good, from the next login on: echo '* - nofile %u' "
+                   ">/etc/security/limits.d/memoryd.conf",
+                   (int)getppid(), PROGRAM_LINE, PROGRAM_LINE, PROGRAM_LINE);
+    findings_report_mend(machine->findings, "programs' descriptors", ok, (struct remedy){ratio, ok ? NULL : line},
+                         "a program that is started here may have %" PRIu64 " open, and raise that to %" PRIu64
+                         "; each buffer of which it keeps a descriptor takes one",
                          (uint64_t)limit.rlim_cur, (uint64_t)limit.rlim_max);
 }
 
@@ -173,9 +207,11 @@ static double machine_compare(const struct measured *base, enum measured_pages p
         *text = '\0';
         return 0;
     }
-    (void)snprintf(text, size, "; base pages take %.1f times as long to be written first, %.1f times to be read%s",
-                   base->touch / huge.touch, base->read / huge.read,
-                   pages == MEASURE_PRIVATE ? " (measured with private memory)" : "");
+    (void)snprintf(text, size,
+                   "; base pages take %.1f times as long as huge ones%s to be written for the first time, and %.1f "
+                   "times to be read here and there",
+                   base->touch / huge.touch, pages == MEASURE_PRIVATE ? " of private memory" : "",
+                   base->read / huge.read);
     return base->touch / huge.touch;
 }
 
@@ -191,9 +227,17 @@ static bool machine_shmem_enabled(char *text, size_t size)
     return true;
 }
 
+/* What a pool could have and has not, since the broker looks for such pages when it starts. */
+static const char *machine_no_pool(const struct machine *machine, bool has)
+{
+    return machine->ctx && !has ? "; the broker has no pool of them: it makes one at an upgrade, unless [pools] pages "
+                                  "in its configuration says otherwise"
+                                : "";
+}
+
 static void machine_check_thp(struct machine *machine, const struct measured *base)
 {
-    char word[128], cost[160];
+    char word[128], cost[COST_SIZE];
     double ratio;
     bool ok;
 
@@ -203,17 +247,19 @@ static void machine_check_thp(struct machine *machine, const struct measured *ba
     }
     ok = strcmp(word, "never") != 0 && strcmp(word, "deny") != 0;
     ratio = machine_compare(base, ok ? MEASURE_THP : MEASURE_PRIVATE, cost, sizeof(cost));
-    findings_report_mend(
-        machine->findings, "huge pages", ok,
-        (struct remedy){ratio, ok ? NULL : "echo advise >" SHMEM_ENABLED "   # for good: " EXAMPLE_BOOT},
-        "transparent ones of shared memory: %s%s%s", word,
-        ok && machine->ctx && !machine->has_thp ? ", but no pool has them (memctl upgrade)" : "", cost);
+    findings_report_mend(machine->findings, "huge pages", ok,
+                         (struct remedy){ratio, ok ? NULL
+                                                   : "echo advise >" SHMEM_ENABLED "   # for good: cp " EXAMPLE_BOOT
+                                                     " /etc/tmpfiles.d/memoryd.conf"},
+                         "the kernel gives shared memory %s (shmem_enabled is %s)%s%s",
+                         ok ? "transparent ones" : "no transparent ones", word,
+                         ok ? machine_no_pool(machine, machine->has_thp) : "", cost);
 }
 
 static void machine_check_hugetlb(struct machine *machine, const struct measured *base)
 {
     uint64_t reserved = 0, more = 0;
-    char cost[160];
+    char cost[COST_SIZE];
     double ratio;
     bool ok;
 
@@ -224,85 +270,66 @@ static void machine_check_hugetlb(struct machine *machine, const struct measured
     ratio = machine_compare(base, ok ? MEASURE_HUGETLB : MEASURE_PRIVATE, cost, sizeof(cost));
     findings_report_mend(
         machine->findings, "hugetlb", ok,
-        (struct remedy){ratio, ok ? NULL : "sysctl -w vm.nr_overcommit_hugepages=1024   # for good: " EXAMPLE},
-        "%" PRIu64 " pages are reserved, %" PRIu64 " more may be%s%s", reserved, more,
-        ok && machine->ctx && !machine->has_hugetlb ? ", but no pool has them (memctl upgrade)" : "", cost);
+        (struct remedy){
+            ratio, ok ? NULL : "sysctl -w vm.nr_overcommit_hugepages=1024   # for good: cp " EXAMPLE " /etc/sysctl.d/"},
+        "%" PRIu64 " huge pages are set aside, and %" PRIu64 " more may be taken from free memory%s%s", reserved, more,
+        ok ? machine_no_pool(machine, machine->has_hugetlb) : "", cost);
 }
 
 /* ---- the machine ------------------------------------------------------------------------------------------------- */
 
+/* "; node 1, the farthest from here, takes 1.6 times as long to be read as node 0", or "". */
+static double machine_compare_nodes(struct machine *machine, char *text, size_t size)
+{
+    struct measured_ways ways;
+
+    *text = '\0';
+    machine->here = measure_node();
+    if (machine->n_nodes < 2 || machine->broker.simulated ||
+        memclient_list_nodes(machine->ctx, machine_find_far, machine) < 0 || !machine->far_distance ||
+        !measure_nodes(machine->here, machine->far, &ways))
+        return 0;
+    (void)snprintf(text, size,
+                   "; memory of node %u, the farthest from here, takes %.1f times as long to be read as "
+                   "that of node %u",
+                   machine->far, ways.other / ways.good, machine->here);
+    return ways.other / ways.good;
+}
+
 static void machine_check_nodes(struct machine *machine)
 {
     uint64_t balances = 0;
+    char cost[COST_SIZE];
+    double ratio = machine_compare_nodes(machine, cost, sizeof(cost));
     bool ok;
 
     (void)machine_number("/proc/sys/kernel/numa_balancing", &balances);
-    ok = machine->nodes < 2 || !balances;
+    ok = machine->n_nodes < 2 || !balances;
     findings_report_mend(machine->findings, "nodes", ok,
-                         (struct remedy){.mend = ok ? NULL : "sysctl -w kernel.numa_balancing=0"}, "%u%s%s",
-                         machine->nodes, machine->broker.simulated ? ", simulated" : "",
-                         ok ? "" : "; the kernel moves pages between them, and stops programs for that");
+                         (struct remedy){ratio, ok ? NULL
+                                                   : "sysctl -w kernel.numa_balancing=0   # for good: echo "
+                                                     "kernel.numa_balancing=0 >/etc/sysctl.d/memoryd-nodes.conf"},
+                         "%u NUMA node%s%s%s%s", machine->n_nodes, plural(machine->n_nodes),
+                         machine->broker.simulated ? ", simulated" : "", cost,
+                         ok ? ""
+                            : "; the kernel makes programs fault to see which node they use, and moves pages "
+                              "itself");
 }
 
-static void machine_check_pidfds(struct machine *machine)
+/* False: the broker does not say what it has. */
+static bool machine_ask(struct machine *machine)
 {
-    _cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    struct statfs fs;
-    bool ok = fd >= 0 && !fstatfs(fd, &fs) && (unsigned long)fs.f_type == MACHINE_PIDFS_MAGIC;
+    struct memclient_context_info info = MEMCLIENT_CONTEXT_INFO_INIT;
 
-    findings_report(machine->findings, "processes", ok,
-                    ok ? "are known by their pidfds"
-                       : "are known by times in /proc, which costs more with each connection: Linux 6.9 is better");
-}
-
-/* Is the kernel of this version at least? */
-static bool machine_kernel_is(unsigned long major, unsigned long minor)
-{
-    struct utsname name;
-    unsigned long has_major, has_minor;
-    char *end;
-
-    if (uname(&name) < 0)
+    if (!machine->ctx || memclient_context_query(machine->ctx, &info) < 0 ||
+        memclient_broker_query(machine->ctx, &machine->broker) < 0 ||
+        memclient_list_nodes(machine->ctx, machine_add_node, machine) < 0 ||
+        memclient_list_pools(machine->ctx, machine_add_pool, machine) < 0)
         return false;
-    has_major = strtoul(name.release, &end, 10);
-    has_minor = *end == '.' ? strtoul(end + 1, &end, 10) : 0;
-    return has_major > major || (has_major == major && has_minor >= minor);
-}
-
-static void machine_check_ends(struct machine *machine)
-{
-    bool ok = machine_kernel_is(6, 15);
-
-    findings_report(machine->findings, "ends of processes", ok,
-                    ok ? "are known: by which signal, or with which status"
-                       : "are known to nobody but their parents, so why and events cannot tell them: Linux 6.15 is "
-                         "better");
-}
-
-/* A file system opts into leases from Linux 7.0 on, and hugetlbfs does not. */
-static void machine_check_leases(struct machine *machine)
-{
-    _cleanup_close_ int fd = memfd_create("doctor", MFD_CLOEXEC | MFD_HUGETLB);
-    bool ok;
-
-    if (fd < 0)
-        return;
-    ok = fcntl(fd, F_SETLEASE, F_WRLCK) == 0 || errno != EINVAL;
-    findings_report(
-        machine->findings, "holders of hugetlb", ok,
-        ok ? "are known to the kernel, so a buffer that was let go is found by who has a descriptor"
-           : "are not known from Linux 7.0 on: a buffer of such pages that nothing keeps cannot be imported "
-             "again");
-}
-
-/* That it is so can be tried only where sockets are made, so the version has to say it. */
-static void machine_check_passing(struct machine *machine)
-{
-    bool ok = machine_kernel_is(6, 16);
-
-    findings_report(machine->findings, "descriptors of users", ok,
-                    ok ? "never reach the broker, since Linux 6.16"
-                       : "reach the broker, which is replaced if one of them hangs: Linux 6.16 is better");
+    (void)snprintf(machine->socket, sizeof(machine->socket), "%s", info.socket);
+    service_find(&machine->service, "", machine->socket, machine->broker.broker_pid, machine->broker.keeper_pid,
+                 machine->broker.broker_uid);
+    return true;
 }
 
 void machine_check(struct findings *findings, struct memclient_context *ctx)
@@ -310,22 +337,20 @@ void machine_check(struct findings *findings, struct memclient_context *ctx)
     struct machine machine = {.findings = findings, .ctx = ctx, .broker = MEMCLIENT_BROKER_INFO_INIT};
     struct measured base;
 
-    if (ctx && !memclient_broker_query(ctx, &machine.broker) &&
-        !memclient_list_nodes(ctx, machine_add_node, &machine) &&
-        !memclient_list_pools(ctx, machine_add_pool, &machine)) {
+    if (machine_ask(&machine)) {
         machine_check_versions(&machine);
         machine_check_descriptors(&machine);
         machine_check_watches(&machine);
         machine_check_group(&machine);
         machine_check_nodes(&machine);
+    } else {
+        machine.ctx = NULL;
     }
     machine_check_own_descriptors(&machine);
     if (measure_pages(MEASURE_BASE, &base)) {
         machine_check_thp(&machine, &base);
         machine_check_hugetlb(&machine, &base);
     }
-    machine_check_leases(&machine);
-    machine_check_pidfds(&machine);
-    machine_check_ends(&machine);
-    machine_check_passing(&machine);
+    devices_check(findings, ctx);
+    kernel_check(findings);
 }

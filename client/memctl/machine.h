@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is this machine set up for what memoryd can do? Huge pages, descriptors, what tells the broker of last users, the
- * memory that the service may have, the nodes, what newer kernels have, and the versions of both sides.
+ * Is this machine set up for what memoryd can do? The versions of both sides, descriptors, what tells the broker of
+ * last users, the memory that the service may have, the nodes, huge pages, ways to devices (devices.h), and what newer
+ * kernels have (kernel.h). Each row says what follows from it, measured where that can be (measure.h). memctl(1),
+ * DOCTOR, explains them.
  */
 #pragma once
 

@@ -2,21 +2,25 @@
 /* See measure.h. */
 #include "memctl/measure.h"
 
-#include <stddef.h>
+#include <linux/mempolicy.h>
+#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
 /* More than what the processor remembers of addresses, and little beside what a machine has. */
-#define BYTES ((size_t)64 << 20)
-#define READS 400000
-#define TRIES 2
+#define BYTES      ((size_t)64 << 20)
+#define READS      400000
+#define TRIES      2
+#define WAYS_TRIES 5
+#define NODES_MAX  1024
 
-static double measure_now(void)
+double measure_now(void)
 {
     struct timespec now;
 
@@ -90,4 +94,103 @@ bool measure_pages(enum measured_pages pages, struct measured *ret)
     }
     *ret = best;
     return true;
+}
+
+bool measure_ways(double (*good)(void *data), double (*other)(void *data), void *data, struct measured_ways *ret)
+{
+    struct measured_ways best = {.good = 0}, one;
+
+    for (unsigned i = 0; i < WAYS_TRIES; i++) {
+        one.good = good(data);
+        one.other = other(data);
+        if (one.good < 0 || one.other < 0)
+            return false;
+        if (!i || one.good < best.good)
+            best.good = one.good;
+        if (!i || one.other < best.other)
+            best.other = one.other;
+    }
+    *ret = best;
+    return best.good > 0 && best.other > 0;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+
+unsigned measure_node(void)
+{
+    unsigned cpu = 0, node = 0;
+
+    (void)syscall(SYS_getcpu, &cpu, &node, NULL);
+    return node;
+}
+
+/* Its pages are on the node. MAP_FAILED: that node has none to give. */
+static void *measure_map_node(unsigned node)
+{
+    unsigned long mask[NODES_MAX / 8 / sizeof(unsigned long)] = {0};
+    const size_t bits = 8 * sizeof(mask[0]);
+    void *map = MAP_FAILED;
+
+    if (node < NODES_MAX - 1)
+        map = measure_map_shared(0);
+    if (map == MAP_FAILED)
+        return map;
+    mask[node / bits] |= 1UL << node % bits;
+    (void)madvise(map, BYTES, MADV_NOHUGEPAGE);
+    if (!syscall(SYS_mbind, map, BYTES, MPOL_BIND, mask, (unsigned long)NODES_MAX, MPOL_MF_STRICT)) {
+        memset(map, 0, BYTES);
+        return map;
+    }
+    (void)munmap(map, BYTES);
+    return MAP_FAILED;
+}
+
+struct measured_maps {
+    void *near, *far;
+};
+
+static double measure_read_of(void *map)
+{
+    double begin = measure_now();
+
+    measure_reads(map);
+    return measure_now() - begin;
+}
+
+static double measure_read_near(void *data)
+{
+    return measure_read_of(((struct measured_maps *)data)->near);
+}
+
+static double measure_read_far(void *data)
+{
+    return measure_read_of(((struct measured_maps *)data)->far);
+}
+
+static bool measure_between(unsigned near, unsigned far, struct measured_ways *ret)
+{
+    struct measured_maps maps = {measure_map_node(near), measure_map_node(far)};
+    bool ok = maps.near != MAP_FAILED && maps.far != MAP_FAILED &&
+              measure_ways(measure_read_near, measure_read_far, &maps, ret);
+
+    if (maps.near != MAP_FAILED)
+        (void)munmap(maps.near, BYTES);
+    if (maps.far != MAP_FAILED)
+        (void)munmap(maps.far, BYTES);
+    return ok;
+}
+
+bool measure_nodes(unsigned near, unsigned far, struct measured_ways *ret)
+{
+    cpu_set_t before, here;
+    bool ok;
+
+    /* another processor may be nearer to the other node */
+    if (sched_getaffinity(0, sizeof(before), &before) < 0)
+        return false;
+    CPU_ZERO(&here);
+    CPU_SET(sched_getcpu(), &here);
+    ok = !sched_setaffinity(0, sizeof(here), &here) && measure_node() == near && measure_between(near, far, ret);
+    (void)sched_setaffinity(0, sizeof(before), &before);
+    return ok;
 }

@@ -174,6 +174,9 @@ static void output_format_cell(const struct column *column, const json_t *row, c
     case COLUMN_SPAN:
         output_format_span(number / 1000, text, size);
         return;
+    case COLUMN_RATIO:
+        snprintf(text, size, "%.1fx", json_number_value(value));
+        return;
     }
 }
 

@@ -21,6 +21,7 @@ enum column_form {
     COLUMN_YES,    /* a boolean: yes or no */
     COLUMN_AGE,    /* milliseconds since 1970: "3m" ago */
     COLUMN_SPAN,   /* milliseconds: "3m" */
+    COLUMN_RATIO,  /* 1.5x */
 };
 
 /*

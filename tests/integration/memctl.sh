@@ -69,12 +69,25 @@ expect 1 env -u OPENCL_LAYERS "$builddir/client/memctl/memctl" --json doctor ope
 expect 0 memctl --json status; json '.[0].keeper_pid == '"$broker"' and .[0].broker_pid != .[0].keeper_pid and (.[0].socket | endswith("memoryd.sock"))'
 # what it says is what there is
 doctor() { expect "$1" env -u OPENCL_LAYERS bash -c "ulimit -n $2 && '$builddir/client/memctl/memctl' --json doctor"; }
-doctor 1 1000; json 'any(.[]; .check == "programs\u0027 descriptors" and (.ok | not) and (.mend | startswith("ulimit")))'
+doctor 1 1000; json 'any(.[]; .check == "programs\u0027 descriptors" and (.ok | not) and .ratio > 65 and
+      (.mend | test("^prlimit --pid [0-9]+ --nofile=65536:65536 ")))'
 enabled=$(grep -c '\[never\]\|\[deny\]' /sys/kernel/mm/transparent_hugepage/shmem_enabled)
 json 'any(.[]; .check == "huge pages" and .ok == ('"$enabled"' == 0) and (.mend == null) == .ok and .ratio > 0)'
 json 'any(.[]; .check == "versions" and .ok)'
 json 'any(.[]; .check == "broker\u0027s descriptors" and .ok == ('"$(sed -n 's/^Max open files *\([0-9]*\).*/\1/p' "/proc/$broker/limits")"' >= 65536))'
-expect 1 bash -c "ulimit -n 1000 && '$builddir/client/memctl/memctl' doctor"; shows '^  ulimit -n'
+json 'any(.[]; .check == "broker\u0027s descriptors" and (.ok or (.ratio > 1 and (.mend | startswith("prlimit --pid '"$broker"' ")))))'
+# a ratio where both ways are here, and each row is in memctl(1)
+json 'all(.[] | select(.check == "identity of processes" or (.check == "prefaulting" and .ok)); .ratio > 0)'
+json 'any(.[]; .check == "/dev/udmabuf" and .ok == ('"$([ -w /dev/udmabuf ] && echo true || echo false)"') and ((.ok | not) or .ratio > 0))'
+json 'any(.[]; .check == "GPU" and (.detail | contains("adopt 0 buffers")))'
+sed -n '/^# DOCTOR/,/^# COLUMNS/s/^\*\(.*\)\*$/\1/p' "$srcdir/client/memctl/memctl.1.scd" >"$dir/rows"
+jq -r '.[].check' "$dir/out" | grep -vxFf "$dir/rows" && fail "memctl(1), DOCTOR, lacks these rows"
+# each line is one that a shell takes, and so is what makes it stay
+jq -r '.[].mend | select(.)' "$dir/out" | while read -r mend; do
+    bash -n -c "$mend" && bash -n -c "${mend#*   # for good: }" || echo "$mend"
+done >"$dir/no-lines"
+[ ! -s "$dir/no-lines" ] || fail "no shell takes $(cat "$dir/no-lines")"
+expect 1 bash -c "ulimit -n 1000 && '$builddir/client/memctl/memctl' doctor"; shows '^  prlimit --pid'
 expect 0 memctl --json nodes; json 'length >= 1 and .[0].total > .[0].capacity and .[0].used == 0'
 expect 0 memctl --json pools; json 'map(.name) | index("node0-4k") != null'
 expect 0 memctl pools; shows "node0-4k"

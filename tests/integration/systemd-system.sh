@@ -141,6 +141,23 @@ fi
 memctl check || fail "memctl check"
 [ ! -e /io/machine.sh ] || look_at_machine
 
+# ---- the line of memctl doctor mends
+if command -v jq >/dev/null; then
+    few=/etc/systemd/system/memoryd.service.d/override.conf mended=/etc/systemd/system/memoryd.service.d/zz-memoryd-doctor.conf
+    mkdir -p "${few%/*}"
+    printf '[Service]\nLimitNOFILE=4096\n' >$few
+    systemctl daemon-reload && systemctl restart memoryd || fail "no restart with few descriptors"
+    mend=$(memctl --json doctor | jq -r '.[] | select(.check == "broker\u0027s descriptors") | .mend // empty')
+    echo "memctl doctor: $mend"
+    bash -c "$mend" || fail "the line of memctl doctor: $mend"
+    [ "$(value memoryd.service LimitNOFILE)" = 524288 ] || fail "LimitNOFILE is $(value memoryd.service LimitNOFILE)"
+    systemd-analyze verify /lib/systemd/system/memoryd.service 2>&1 | grep zz-memoryd-doctor && fail "the drop-in is wrong"
+    rm -f $few $mended
+    systemctl daemon-reload && systemctl restart memoryd || fail "no restart without the drop-in"
+else
+    echo "not tried: the line of memctl doctor (no jq)"
+fi
+
 # ---- metrics, as memoryd(8) says
 scrape() { python3 -B /io/scrape.py get "$1" >/tmp/page 2>&1; }
 served_at() { scrape "$1" && grep -q '^200 OK' /tmp/page && grep -q '^memoryd_names 1$' /tmp/page || fail "$2: no metrics at $1: $(head /tmp/page)"; }

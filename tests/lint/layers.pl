@@ -20,7 +20,7 @@ my @confined = (
     # uthash ends the process where there is no memory; base/hash.h does not
     [qr{^uthash\.h$}, qw(include/base/hash.h)],
     [qr{^seccomp\.h$}, qw(daemon/sandbox/make-filters.c)],
-    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sandbox/make-filters.c daemon/sys daemon/config/listen.c daemon/config/listen.h daemon/net daemon/observe daemon/app daemon/door daemon/keeper daemon/log client/rpc)],
+    [qr{^sys/(socket|un)\.h$}, qw(proto daemon/sandbox/make-filters.c daemon/sys daemon/config/listen.c daemon/config/listen.h daemon/net daemon/observe daemon/app daemon/door daemon/keeper daemon/log client/rpc client/memctl/kernel.c)],
 );
 
 my %uses;
@@ -39,7 +39,7 @@ sub resolve {
     my ($name, $from) = @_;
     # installed headers, and what setup.py compiles, are found wherever they are: by their neighbours
     return dirname($from) . "/$name" if $from =~ m{^(include/memclient|client/python)/} && -e root() . '/' . dirname($from) . "/$name";
-    my @roots = $from =~ m{^(tests/unit/)?(client|hsa|nbla|opencl|umf)} ? ('include/', '', 'client/', 'daemon/')
+    my @roots = $from =~ m{^(tests/unit/)?(client|hsa|memctl|nbla|opencl|umf)} ? ('include/', '', 'client/', 'daemon/')
                                                   : ('include/', '', 'daemon/', 'client/');
     for my $dir (@roots) {
         return "$dir$name" if -e root() . "/$dir$name";
@@ -53,7 +53,7 @@ for my $file (grep { /\.(c|h|hpp|cpp)$/ } files()) {
     next if $file =~ m{^tests/} && !defined $tested;
     my $module = defined $tested
         ? ($tested eq 'base' ? 'include/base' : $tested eq 'proto' ? 'proto'
-           : $tested eq 'client' ? 'client' : $tested =~ m{^(hsa|nbla|opencl|umf)$} ? "client/$tested" : "daemon/$tested")
+           : $tested eq 'client' ? 'client' : $tested =~ m{^(hsa|memctl|nbla|opencl|umf)$} ? "client/$tested" : "daemon/$tested")
         : module_of($file);
     next if $module eq 'client' && defined $tested;
 

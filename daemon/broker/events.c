@@ -12,6 +12,7 @@
 #include "broker/lookup.h"
 #include "broker/state.h"
 #include "broker/subscriptions.h"
+#include "broker/watchers.h"
 #include "mem/pool.h"
 
 /* pools looked at in one turn */
@@ -38,7 +39,7 @@ int events_init(struct broker *broker)
 {
     list_init(&broker->subscribers);
     list_init(&broker->news_at);
-    subscriptions_init(broker);
+    watchers_init(broker);
     broker->news_turn = (struct timer)TIMER_INIT(news_turn);
     broker->news = calloc(NEWS_MAX, sizeof(*broker->news));
     return broker->news ? 0 : -ENOMEM;
@@ -48,7 +49,6 @@ void events_deinit(struct broker *broker)
 {
     timer_disarm(&broker->timers, &broker->news_turn);
     list_remove(&broker->news_at);
-    subscriptions_deinit(broker);
     free(broker->news);
     broker->news = NULL;
 }

@@ -11,7 +11,7 @@
  *     dedup.c     each request once, however often it comes
  *     recover.c, handed.c, survey.c   what another broker left
  *     check.c    I5, proven
- *     events.c   who is told what; subscriptions.c what becomes of buffers
+ *     events.c   who is told what; subscriptions.c, watchers.c what becomes of buffers
  *     report.c   what is remembered and counted of refusals, waits and ends; deaths.c finds out how processes ended
  *     broker.c   makes it of these, and is driven by the loop
  *     pending.c, jobs.c, timers.c   what is going on
@@ -31,6 +31,7 @@
 #include "broker/oom.h"
 #include "broker/operations.h"
 #include "broker/pending.h"
+#include "broker/subscriptions.h"
 #include "broker/timers.h"
 #include "keeper/link.h"
 #include "ledger/ledger.h"
@@ -90,14 +91,12 @@ struct broker {
     struct names names;
     struct sessions sessions;
 
-    struct list ending;     /* of struct client: being taken apart */
-    struct list gone;       /* … and taken apart, which is not committed yet */
-    struct buffer *closing; /* those to be closed at the next commit, chained by exit.next */
-    struct list subscribers;
-    struct list subscriptions; /* of struct subscriptions: subscriptions.c */
-    struct list told_next;     /* … those for which something waits */
-    struct timer told_turn;
-    struct news *news; /* a ring; news_at is how far the first of them has been sent: events.c */
+    struct list ending;       /* of struct client: being taken apart */
+    struct list gone;         /* … and taken apart, which is not committed yet */
+    struct buffer *closing;   /* those to be closed at the next commit, chained by exit.next */
+    struct list subscribers;  /* of struct client: who wants any events */
+    struct watchers watchers; /* … of buffers */
+    struct news *news;        /* a ring; news_at is how far the first of them has been sent: events.c */
     unsigned first_news;
     unsigned n_news;
     struct list news_at;

@@ -9,54 +9,16 @@
 #include "base/cleanup.h"
 #include "broker/lookup.h"
 #include "broker/state.h"
+#include "broker/watchers.h"
 #include "proto/status.h"
-#include "work/turn.h"
 
-/* events that wait for one subscriber */
-#define QUEUE_MAX 32
+/* What one costs: with all that its user's sessions share, since it may be the only one. */
+#define SUBSCRIPTIONS_BYTES (sizeof(struct subscriptions) + sizeof(struct subscribed_user))
 
 struct subscribed_name {
     uid_t uid;
     char path[MEMORYD_NAME_MAX + 1];
 };
-
-struct subscriptions {
-    struct session *session;
-    struct list in_all;
-    struct list in_waiting;
-    uint32_t kinds; /* of any of them */
-    uint32_t n_buffers;
-    uint32_t n_names;
-    struct {
-        uint64_t id;
-        uint32_t kinds;
-    } buffers[SUBSCRIPTION_BUFFERS_MAX];
-    struct subscribed_name *names[SUBSCRIPTION_NAMES_MAX];
-    bool lost; /* there was no room, before those in the queue */
-    unsigned first;
-    unsigned n_queued;
-    struct broker_event queue[QUEUE_MAX];
-};
-
-static void subscriptions_turn(struct timer *timer);
-
-void subscriptions_init(struct broker *broker)
-{
-    list_init(&broker->subscriptions);
-    list_init(&broker->told_next);
-    broker->told_turn = (struct timer)TIMER_INIT(subscriptions_turn);
-}
-
-/* ---- what a session has subscribed to ---------------------------------------------------------------------------- */
-
-static unsigned subscriptions_of(const struct broker *broker, uid_t uid)
-{
-    unsigned n = 0;
-
-    list_for_each_entry(one, &broker->subscriptions, struct subscriptions, in_all)
-        n += one->session->record->uid == uid;
-    return n;
-}
 
 /* What they cost the session, more or less than before. `problem` is NULL where that cannot be refused. */
 static int subscriptions_charge(struct session *session, uint64_t bytes, struct problem *problem)
@@ -85,48 +47,45 @@ static void subscriptions_uncharge(struct session *session, uint64_t bytes)
     audit_after(table, session);
 }
 
+static int subscriptions_no_memory(struct problem *problem)
+{
+    return problem ? refuse(problem, STATUS_NO_MEMORY, "the broker has no memory for a subscription") : -ENOMEM;
+}
+
 static int subscriptions_new(struct broker *broker, struct session *session, struct problem *problem)
 {
     struct subscriptions *made;
     int r = 0;
 
-    if (problem && subscriptions_of(broker, session->record->uid) >= SUBSCRIPTIONS_USER_MAX)
+    if (problem && watchers_of(broker, session->record->uid) >= SUBSCRIPTIONS_USER_MAX)
         return refuse(problem, STATUS_LIMIT,
                       "%d sessions of uid %u have subscribed to events of buffers, and no more may; subscribe in fewer "
                       "processes",
                       SUBSCRIPTIONS_USER_MAX, session->record->uid);
     made = calloc(1, sizeof(*made));
     if (!made)
-        return problem ? refuse(problem, STATUS_NO_MEMORY, "the broker has no memory for a subscription") : -ENOMEM;
-    r = subscriptions_charge(session, sizeof(*made), problem);
+        return subscriptions_no_memory(problem);
+    r = subscriptions_charge(session, SUBSCRIPTIONS_BYTES, problem);
     if (r) {
         free(made);
         return r;
     }
     made->session = session;
-    list_init(&made->in_waiting);
-    list_init(&made->in_all);
-    list_append(&broker->subscriptions, &made->in_all);
+    if (!watchers_add(broker, made)) {
+        subscriptions_uncharge(session, SUBSCRIPTIONS_BYTES);
+        free(made);
+        return subscriptions_no_memory(problem);
+    }
     client_of(session)->subscriptions = made;
     return 0;
 }
 
 static void subscriptions_free(struct subscriptions *old)
 {
-    list_remove(&old->in_all);
-    list_remove(&old->in_waiting);
+    watchers_remove(old);
     for (uint32_t i = 0; i < old->n_names; i++)
         free(old->names[i]);
     free(old);
-}
-
-void subscriptions_deinit(struct broker *broker)
-{
-    timer_disarm(&broker->timers, &broker->told_turn);
-    list_for_each_entry_safe(one, &broker->subscriptions, struct subscriptions, in_all) {
-        client_of(one->session)->subscriptions = NULL;
-        subscriptions_free(one);
-    }
 }
 
 void subscribe_end(struct broker *broker, struct session *session)
@@ -152,8 +111,10 @@ static void subscriptions_settle(struct broker *broker, struct session *session)
         kinds |= one->buffers[i].kinds;
     if (one && one->n_names)
         kinds |= EVENT_NAME;
-    if (one)
+    if (one) {
         one->kinds = kinds;
+        watchers_changed(one);
+    }
     if (one && !one->n_buffers && !one->n_names && !(kinds & EVENTS_QUEUED))
         subscribe_end(broker, session);
     list_remove(&client->subscribed);
@@ -205,23 +166,18 @@ static uint32_t find_buffer(const struct subscriptions *one, uint64_t id)
     return i;
 }
 
-static void remove_buffer(struct subscriptions *one, uint32_t i)
-{
-    one->buffers[i] = one->buffers[--one->n_buffers];
-}
-
 /* They are kept until there is no room, since what is queued of them is still to be told. */
-static void remove_ended_buffers(const struct broker *broker, struct subscriptions *one)
+static void remove_ended_buffers(struct broker *broker, struct subscriptions *one)
 {
     for (uint32_t i = one->n_buffers; i--;) {
         const struct buffer *buffer = buffers_find(&broker->buffers, one->buffers[i].id);
 
         if (!buffer || buffer->record->state != BUFFER_LIVE)
-            remove_buffer(one, i);
+            watched_buffer_remove(broker, one, i);
     }
 }
 
-static int add_buffer(const struct broker *broker, struct subscriptions *one, uint64_t id, struct problem *problem)
+static int add_buffer(struct broker *broker, struct subscriptions *one, uint64_t id, struct problem *problem)
 {
     if (one->n_buffers == SUBSCRIPTION_BUFFERS_MAX)
         remove_ended_buffers(broker, one);
@@ -229,7 +185,7 @@ static int add_buffer(const struct broker *broker, struct subscriptions *one, ui
         return refuse(problem, STATUS_LIMIT,
                       "a session may subscribe to %d buffers one by one; end some, or subscribe to all",
                       SUBSCRIPTION_BUFFERS_MAX);
-    one->buffers[one->n_buffers++].id = id;
+    watched_buffer_add(broker, one, id);
     return 0;
 }
 
@@ -250,7 +206,7 @@ int subscribe_buffer(struct broker *broker, struct session *session, uint64_t bu
     if (kinds && !r)
         one->buffers[i].kinds = kinds;
     else if (!kinds && i < one->n_buffers)
-        remove_buffer(one, i);
+        watched_buffer_remove(broker, one, i);
     subscriptions_settle(broker, session);
     return r;
 }
@@ -343,154 +299,4 @@ bool subscribed_to_name(const struct session *session, const struct name_record 
 
     return subscribed_to_buffer(session, EVENT_NAME, name->buffer) ||
            (one && find_name(one, name->uid, name->path, name->length) < one->n_names);
-}
-
-/* ---- queues ------------------------------------------------------------------------------------------------------ */
-
-/* About the same thing? How somebody holds a buffer is one thing. */
-static bool is_same(const struct broker_event *a, const struct broker_event *b)
-{
-    const uint32_t of_holds = EVENT_HELD | EVENT_LEFT | EVENT_DIED;
-
-    return a->buffer == b->buffer && a->session == b->session &&
-           (a->kind == b->kind || (a->kind & of_holds && b->kind & of_holds));
-}
-
-static struct broker_event *queued(struct subscriptions *one, unsigned i)
-{
-    return &one->queue[(one->first + i) % QUEUE_MAX];
-}
-
-static void queue_remove(struct subscriptions *one, const struct broker_event *event)
-{
-    unsigned i = 0;
-
-    while (i < one->n_queued && !is_same(queued(one, i), event))
-        i++;
-    if (i == one->n_queued)
-        return;
-    for (one->n_queued--; i < one->n_queued; i++)
-        *queued(one, i) = *queued(one, i + 1);
-}
-
-static void queue_add(struct broker *broker, struct subscriptions *one, const struct broker_event *event)
-{
-    if (!one->session->connection)
-        return;
-    queue_remove(one, event);
-    if (one->n_queued == QUEUE_MAX) {
-        one->n_queued = 0;
-        one->lost = true;
-    }
-    *queued(one, one->n_queued++) = *event;
-    if (list_is_linked(&one->in_waiting))
-        return;
-    list_append(&broker->told_next, &one->in_waiting);
-    timer_arm(&broker->timers, &broker->told_turn, 0);
-}
-
-static void subscription_send(struct broker *broker, const struct subscriptions *one, const struct broker_event *event)
-{
-    if (one->session->connection)
-        broker->host.event(broker->host.userdata, one->session->connection, event);
-}
-
-/* What waits longest for it. Returns whether more does. */
-static bool queue_tell_next(struct broker *broker, struct subscriptions *one)
-{
-    static const struct broker_event lost = {.kind = EVENT_LOST};
-
-    if (one->lost) {
-        one->lost = false;
-        subscription_send(broker, one, &lost);
-    } else {
-        const struct broker_event *event = queued(one, 0);
-
-        if (one->kinds & event->kind)
-            subscription_send(broker, one, event);
-        one->first = (one->first + 1) % QUEUE_MAX;
-        one->n_queued--;
-    }
-    return one->n_queued;
-}
-
-/* One event each, in turn, for a slice. */
-static void subscriptions_turn(struct timer *timer)
-{
-    struct broker *broker = container_of(timer, struct broker, told_turn);
-    uint64_t begin = slice_begin();
-    struct list *link;
-
-    while ((link = list_pop(&broker->told_next))) {
-        if (queue_tell_next(broker, container_of(link, struct subscriptions, in_waiting)))
-            list_append(&broker->told_next, link);
-        if (slice_is_over(begin))
-            break;
-    }
-    if (!list_is_empty(&broker->told_next))
-        timer_arm(&broker->timers, timer, 0);
-}
-
-/* ---- what happens ------------------------------------------------------------------------------------------------ */
-
-/* What it is about, for whom. Of others' holds it is only told that there are more or fewer, to whom INFO would not
- * name them either. */
-static struct broker_event hold_as_seen_by(const struct broker *broker, const struct session *session, uint32_t kind,
-                                           const struct hold *hold)
-{
-    const struct session_record *holder = hold->session->record;
-    struct broker_event event = {.kind = kind, .buffer = hold->record->buffer, .uid = (uid_t)-1};
-    bool known = is_admin(broker, session) || holder->uid == session->record->uid;
-
-    if (known || may_see_sharing(broker, session, hold->buffer))
-        event.session = holder->head.id;
-    if (known) {
-        event.uid = holder->uid;
-        event.pid = (pid_t)holder->pid;
-    }
-    return event;
-}
-
-void event_hold(struct broker *broker, uint32_t kind, const struct hold *hold)
-{
-    list_for_each_entry(one, &broker->subscriptions, struct subscriptions, in_all) {
-        struct broker_event event;
-
-        if (!(one->kinds & kind) || one->session == hold->session ||
-            !subscribed_to_buffer(one->session, kind, hold->record->buffer) ||
-            !may_see_buffer(broker, one->session, hold->buffer))
-            continue;
-        event = hold_as_seen_by(broker, one->session, kind, hold);
-        queue_add(broker, one, &event);
-    }
-}
-
-void event_buffer(struct broker *broker, uint32_t kind, const struct buffer *buffer, uint64_t by_session)
-{
-    const struct broker_event event = {.kind = kind, .buffer = buffer->record->head.id, .uid = (uid_t)-1};
-
-    list_for_each_entry(one, &broker->subscriptions, struct subscriptions, in_all) {
-        if (one->kinds & kind && one->session->record->head.id != by_session &&
-            subscribed_to_buffer(one->session, kind, event.buffer) && may_see_buffer(broker, one->session, buffer))
-            queue_add(broker, one, &event);
-    }
-}
-
-void event_death(struct broker *broker, const struct broker_event *death)
-{
-    list_for_each_entry(one, &broker->subscriptions, struct subscriptions, in_all) {
-        if (one->kinds & EVENT_DEATH && (one->session->record->uid == death->uid || is_admin(broker, one->session)))
-            queue_add(broker, one, death);
-    }
-}
-
-void event_history(struct broker *broker, uid_t uid, bool everybody)
-{
-    const struct broker_event event = {.kind = EVENT_HISTORY, .uid = (uid_t)-1};
-
-    list_for_each_entry(one, &broker->subscriptions, struct subscriptions, in_all) {
-        if (one->kinds & EVENT_HISTORY &&
-            (everybody || one->session->record->uid == uid || is_admin(broker, one->session)))
-            queue_add(broker, one, &event);
-    }
 }

@@ -3,10 +3,10 @@
  * Who is told what becomes of buffers: of one, or of all that a session may see.
  *
  * What may be told, and with whose name, is decided when it happens, by the rules of INFO and of the listings; later
- * the buffer may be gone. It waits in a queue of the subscriber's own until the next turn of the loop, so that nothing
- * is told that is not committed, and no request waits for the sockets of others. In that queue a newer event replaces
- * an older one about the same thing, and if there is no room all are replaced by one LOST: a user who causes much fills
- * the queues of those only who may see it. Where nobody has subscribed, an event costs a comparison.
+ * the buffer may be gone. It waits until a turn of the user who is told (watchers.h), so that nothing is told that is
+ * not committed, and no request waits for the sockets of others. While it waits a newer event replaces an older one
+ * about the same thing, and if there is no room a LOST stands for what is dropped: a user who causes much fills the
+ * queues of those only who may see it. Where nobody has subscribed, an event costs a comparison.
  *
  * A subscription to everything is part of the session's record. One to a buffer or a name is not: the client makes it
  * again when it resumes the session with another broker.
@@ -16,7 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/problem.h"
+#include "base/tree.h"
 #include "broker/events.h"
 #include "session/hold.h"
 #include "session/session.h"
@@ -29,15 +31,24 @@
 /* What a session may subscribe to one by one. */
 #define SUBSCRIPTION_BUFFERS_MAX 64
 #define SUBSCRIPTION_NAMES_MAX   16
-/* Sessions of a user that may have such subscriptions: whatever happens is compared with all of them. */
+/* Sessions of a user that may have such subscriptions: what becomes of a buffer may concern all of them. */
 #define SUBSCRIPTIONS_USER_MAX 64
 
 struct broker;
 struct broker_event;
-struct subscriptions; /* of one session: struct client's */
+struct watched_buffer;
 
-void subscriptions_init(struct broker *broker);
-void subscriptions_deinit(struct broker *broker);
+RB_HEAD(watched_buffers, watched_buffer);
+
+/* Of all who have subscribed: watchers.h. */
+struct watchers {
+    struct list users; /* struct subscribed_user */
+    struct watched_buffers buffers;
+    uint64_t n_events;
+    uint64_t n_compared; /* users and sessions with which events were compared */
+};
+
+struct subscriptions; /* of one session: struct client's */
 
 /* To everything: EventKind bits, which replace those before. 0; LIMIT, NO_MEMORY. */
 int subscribe_all(struct broker *broker, struct session *session, uint32_t kinds, struct problem *problem);

@@ -11,6 +11,7 @@
 
 #include "broker/state.h"
 #include "broker/subscriptions.h"
+#include "broker/watchers.h"
 #include "history/history.h"
 #include "proto/status.h"
 #include "tests/support/child.h"
@@ -176,14 +177,8 @@ static void I7_a_flood_is_lost_by_those_only_who_may_see_it(void **state)
     assert_int_equal(host_alloc(quiet, SIZE, 0, &buffer), 0);
     host_settle();
     host.n_events = 0;
-    {
-        struct alloc_spec spec = {.n = 40, .memory = {.flags = BUFFER_NO_ADDRESS}};
-        static struct opened opened;
-
-        for (unsigned i = 0; i < spec.n; i++)
-            spec.sizes[i] = SIZE;
-        assert_int_equal(CALL(busy, op_alloc, &spec, &opened), 0);
-    }
+    for (unsigned i = 0; i <= RING_MAX; i++)
+        assert_int_equal(host_alloc(busy, SIZE, BUFFER_NO_ADDRESS, &buffer), 0);
     host_settle();
     assert_int_equal(told(2, EVENT_LOST, NULL), 1);
     assert_int_equal(told(4, UINT32_MAX, NULL), 0);
@@ -193,6 +188,86 @@ static void I7_a_flood_is_lost_by_those_only_who_may_see_it(void **state)
     host_settle();
     assert_int_equal(told(2, EVENT_HELD, NULL), 1);
     assert_int_equal(told(2, EVENT_LOST, NULL), 0);
+}
+
+/* However many sessions of another user watch what is theirs: an event costs a look at that user. */
+static void I7_an_event_is_compared_with_those_only_whom_it_concerns(void **state)
+{
+    uint64_t one = session_of(300, UID_ONE), two = session_of(301, UID_TWO), watcher = session_of(302, UID_TWO), own,
+             buffer, before;
+
+    assert_int_equal(host_alloc(one, SIZE, 0, &own), 0);
+    for (unsigned i = 0; i < SUBSCRIPTIONS_USER_MAX; i++) {
+        uint64_t session = session_of(1 + i, UID_ONE);
+
+        assert_int_equal(CALL(session, op_subscribe, i % 2 ? OF_HOLDS | EVENT_DESTROYED : 0), 0);
+        assert_int_equal(CALL(session, op_subscribe_to, OF_HOLDS | EVENT_DESTROYED, own, ""), 0);
+    }
+    assert_int_equal(host_alloc(two, SIZE, 0, &buffer), 0);
+    assert_int_equal(CALL(watcher, op_subscribe_to, OF_HOLDS | EVENT_DESTROYED, buffer, ""), 0);
+    host_settle();
+    host.n_events = 0;
+    before = host.broker->watchers.n_compared;
+    /* an event each: two users, and who watches this buffer */
+    let_in(two, buffer, session_of(303, UID_TWO));
+    assert_int_equal(host.broker->watchers.n_compared - before, 3);
+    assert_int_equal(CALL(two, op_destroy, buffer, false), 0);
+    /* and then it ends, which two sessions notice that had it; twice, since it was destroyed */
+    assert_in_range(host.broker->watchers.n_compared - before, 4 * 3, 5 * 3);
+    host_settle();
+    assert_int_equal(told(302, UINT32_MAX, NULL), 3);
+    assert_int_equal(host.n_events, 3);
+    assert_int_equal(host_check(host_session(90)), 0);
+}
+
+/* Who has subscribed to everything and to one of it is told once, in the order in which it happened. */
+static void one_who_has_subscribed_twice_is_told_once(void **state)
+{
+    uint64_t owner = session_of(1, UID_ONE), twin = session_of(2, UID_ONE), buffer;
+
+    assert_int_equal(host_alloc(owner, SIZE, 0, &buffer), 0);
+    assert_int_equal(CALL(owner, op_subscribe, EVENT_LEFT), 0);
+    assert_int_equal(CALL(owner, op_subscribe_to, OF_HOLDS, buffer, ""), 0);
+    host_settle();
+    host.n_events = 0;
+    let_in(owner, buffer, twin);
+    assert_int_equal(host_release(twin, buffer), 0);
+    host_settle();
+    assert_int_equal(host.n_events, 2);
+    assert_int_equal(host.events[0].event.kind, EVENT_HELD);
+    assert_int_equal(host.events[1].event.kind, EVENT_LEFT);
+}
+
+/* Who watches one of a user's buffers has a queue for that. */
+static void I7_who_watches_one_buffer_loses_nothing_for_others(void **state)
+{
+    uint64_t owner = session_of(1, UID_ONE), watcher = session_of(2, UID_ONE), all = session_of(3, UID_ONE), watched,
+             buffer;
+
+    assert_int_equal(host_alloc(owner, SIZE, 0, &watched), 0);
+    assert_int_equal(CALL(watcher, op_subscribe_to, OF_HOLDS, watched, ""), 0);
+    assert_int_equal(CALL(all, op_subscribe, OF_HOLDS), 0);
+    let_in(owner, watched, session_of(4, UID_ONE));
+    for (unsigned i = 0; i < 2 * RING_MAX; i++)
+        assert_int_equal(host_alloc(owner, SIZE, BUFFER_NO_ADDRESS, &buffer), 0);
+    host_settle();
+    assert_int_equal(told(3, EVENT_LOST, NULL), 1);
+    assert_int_equal(told(2, EVENT_LOST, NULL), 0);
+    assert_int_equal(told(2, EVENT_HELD, NULL), 1);
+}
+
+/* Their turns are those of the user who is told, and go when nobody is there any more. */
+static void who_goes_is_told_nothing_more(void **state)
+{
+    uint64_t owner = session_of(1, UID_ONE), watcher = session_of(2, UID_ONE), buffer;
+
+    assert_int_equal(CALL(watcher, op_subscribe, OF_HOLDS), 0);
+    assert_int_equal(host_alloc(owner, SIZE, 0, &buffer), 0);
+    assert_false(list_is_empty(&host.turns));
+    assert_int_equal(CALL(watcher, op_goodbye), 0);
+    assert_true(list_is_empty(&host.turns));
+    host_settle();
+    assert_int_equal(told(2, UINT32_MAX, NULL), 0);
 }
 
 static void what_is_newer_replaces_what_waits(void **state)
@@ -376,6 +451,10 @@ int main(void)
         TEST(an_administrator_is_told_of_everybody),
         TEST(I7_a_flood_is_lost_by_those_only_who_may_see_it),
         TEST(what_is_newer_replaces_what_waits),
+        TEST(I7_an_event_is_compared_with_those_only_whom_it_concerns),
+        TEST(one_who_has_subscribed_twice_is_told_once),
+        TEST(I7_who_watches_one_buffer_loses_nothing_for_others),
+        TEST(who_goes_is_told_nothing_more),
         TEST(subscriptions_are_limited_and_charged),
         TEST(a_name_is_told_of_before_it_is_there),
         TEST(a_death_does_not_wait_for_its_cause),

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "memctl/command.h"
 #include "memctl/output.h"
@@ -109,6 +110,14 @@ static int complete_buffer(const struct memclient_buffer_info *info, void *data)
     return 0;
 }
 
+/* What `holders` takes beside buffers: not this process, which holds nothing. */
+static int complete_holder(const struct memclient_session_info *session, void *data)
+{
+    if (session->pid != getpid())
+        printf("pid:%d\nuid:%u\n", (int)session->pid, (unsigned)session->uid);
+    return 0;
+}
+
 static int complete_pool(const struct memclient_pool_info *pool, void *data)
 {
     puts(pool->name);
@@ -120,16 +129,19 @@ static int complete_from_broker(const struct invocation *invocation, const char 
     static char plain[] = "", explicit[] = "id:";
     struct memclient_context *ctx;
     int r = open_broker(invocation, &ctx);
+    bool of_holders = !strcmp(what, "holders"), of_buffers = of_holders || !strcmp(what, "buffers");
 
     if (r)
         return r;
-    if (!strcmp(what, "pools"))
+    if (of_holders)
+        r = memclient_list_sessions(ctx, complete_holder, NULL);
+    if (!r && !strcmp(what, "pools"))
         r = memclient_list_pools(ctx, complete_pool, NULL);
-    else
+    else if (!r)
         r = memclient_list_names(ctx, complete_name, NULL);
-    if (!r && !strcmp(what, "buffers"))
+    if (!r && of_buffers)
         r = memclient_list_buffers(ctx, complete_buffer, plain);
-    if (!r && !strcmp(what, "buffers"))
+    if (!r && of_buffers)
         r = memclient_list_buffers(ctx, complete_buffer, explicit);
     memclient_context_close(ctx);
     return r ? EXIT_REFUSED : output_flush();
@@ -180,7 +192,7 @@ const struct command help_commands[] = {
     {.name = "__complete",
      .synopsis = "WHAT [COMMAND]",
      .summary = "List words for completion",
-     .help = "WHAT is commands, options, kinds, buffers, names or pools.\n",
+     .help = "WHAT is commands, options, kinds, buffers, holders, names or pools.\n",
      .hidden = true,
      .without_broker = true,
      .parse = parse_complete,

@@ -68,6 +68,15 @@ static int holders_add_rest(struct output *output, const struct memclient_buffer
     return output_row(output, holders_row(info, text));
 }
 
+/* Nobody's session has it any more: it is the business of the user who pays for it. */
+static int holders_add_open(struct output *output, const struct memclient_buffer_info *info)
+{
+    json_t *row = holders_row(info, "open");
+
+    (void)json_object_set_new(row, "uid", json_integer(INT(info->charged_uid)));
+    return output_row(output, row);
+}
+
 static int holders_add_buffer(const struct memclient_buffer_info *info, void *data)
 {
     struct output *output = data;
@@ -83,7 +92,7 @@ static int holders_add_buffer(const struct memclient_buffer_info *info, void *da
     if (!r && info->tokens)
         r = output_row(output, holders_row(info, "tokens"));
     if (!r && info->detached_ms)
-        r = output_row(output, holders_row(info, "open"));
+        r = holders_add_open(output, info);
     if (!r && info->names) {
         json_t *row = holders_row(info, "name");
 

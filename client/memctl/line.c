@@ -136,7 +136,7 @@ static int line_set(const struct line_option *option, const char *value)
 /* What would do instead, as the end of a sentence, or "". */
 static void line_suggest(const struct line_option *option, char *text, size_t size)
 {
-    const char *const *words = option->form == LINE_KINDS ? kind_words : option->words;
+    const char *const *words = option->form == LINE_KINDS ? kind_words + 1 : option->words;
     const char *before = "; there are: ";
     size_t used = 0;
 

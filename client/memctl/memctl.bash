@@ -119,7 +119,8 @@ _memctl() {
         *,-*) _memctl_offer '' < <(_memctl_ask options "$command" | sed 's/=$//') ;;
         ,* | help,*) _memctl_offer '' < <(_memctl_ask commands) ;;
         doctor,*) _memctl_offer '' <<<opencl ;;
-        events,* | holders,* | share,* | open,* | cat,* | fill,* | publish,* | move,* | rm,*) _memctl_offer '' < <(_memctl_ask buffers) ;;
+        holders,*) _memctl_offer '' < <(_memctl_ask holders | sort -u) ;;
+        events,* | share,* | open,* | cat,* | fill,* | publish,* | move,* | rm,*) _memctl_offer '' < <(_memctl_ask buffers) ;;
         esac
         ;;
     esac

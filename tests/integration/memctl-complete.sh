@@ -17,6 +17,10 @@ begin_test_broker
 for name in 'with blank' "it's" 'quo"ted' 'col:on/b' '-dash' '日本語' '12' 'do$llar`' 'a=b@c' 'plain/x' '[*]'; do
     memctl alloc --size 4K --name="$name" >/dev/null 2>&1 || exit 1
 done
+memctl open plain/x sleep 1000 &
+holder=$!
+trap 'kill "$holder"; wait "$holder"; kill "$broker" && wait "$broker"; rm -rf "$dir"' EXIT
+for _ in $(seq 1200); do memctl --json sessions | jq -e "any(.[]; .pid == $holder)" >/dev/null && break; sleep 0.05; done
 id=$(memctl --json open '日本語' | jq '.[0].id')
 
 # what is typed, then TAB, and what memctl gets
@@ -57,6 +61,10 @@ memctl open --claim sh|[open][--claim][shared]
 memctl events --kind publ|[events][--kind][published]
 memctl events --kind=refu|[events][--kind=refused]
 memctl events --follow pl|[events][--follow][plain/x]
+memctl holders pi|[holders][pid:$holder]
+memctl holders pid:|[holders][pid:$holder]
+memctl holders uid:|[holders][uid:$(id -u)]
+memctl holders plai|[holders][plain/x]
 memctl doctor o|[doctor][opencl]
 memctl --socket $MEMORYD_SOCKET cat pl|[--socket][$MEMORYD_SOCKET][cat][plain/x]
 memctl --socket /nowhere cat pl|[--socket][/nowhere][cat][pl]

@@ -29,25 +29,31 @@ static char *describe_amount(const char *resource, uint64_t amount, char text[st
     return text;
 }
 
-/* Who had it. Of others, users learn only the sum. */
+/* Who had it, and when that was, of a request that took long: the end of a wait in vain, the beginning of another one.
+ * Of others, users learn only the sum. */
 static void describe_shares(const struct memclient_history_entry *entry, char *text, size_t size)
 {
     char mine[24], most[24], limit[24], others[24];
+    const char *when = "";
 
     *text = '\0';
     if (!*entry->resource || (!entry->used && !entry->mine))
         return;
+    if (entry->kind == MEMCLIENT_HISTORY_WAITED)
+        when = " when it began to wait";
+    else if (!strcmp(entry->status, "TIMED_OUT"))
+        when = " when it gave up";
     describe_amount(entry->resource, entry->mine, mine);
     describe_amount(entry->resource, entry->limit, limit);
     describe_amount(entry->resource, entry->most, most);
     if (entry->most_uid != (uid_t)-1 && entry->most_uid != entry->uid)
-        (void)snprintf(text, size, " (of %s, user %u had %s, and user %u most, %s)", limit, (unsigned)entry->uid, mine,
-                       (unsigned)entry->most_uid, most);
+        (void)snprintf(text, size, " (of %s, user %u had %s, and user %u most, %s%s)", limit, (unsigned)entry->uid,
+                       mine, (unsigned)entry->most_uid, most, when);
     else if (*entry->pool && entry->used > entry->mine)
-        (void)snprintf(text, size, " (of %s, user %u had %s, and others %s)", limit, (unsigned)entry->uid, mine,
-                       describe_amount(entry->resource, entry->used - entry->mine, others));
+        (void)snprintf(text, size, " (of %s, user %u had %s, and others %s%s)", limit, (unsigned)entry->uid, mine,
+                       describe_amount(entry->resource, entry->used - entry->mine, others), when);
     else
-        (void)snprintf(text, size, " (of %s, user %u had %s)", limit, (unsigned)entry->uid, mine);
+        (void)snprintf(text, size, " (of %s, user %u had %s%s)", limit, (unsigned)entry->uid, mine, when);
 }
 
 /* What people call a request: not as the protocol does, but as memctl and the library do. */

@@ -118,9 +118,12 @@ static int alloc_refuse_cancelled(struct alloc *alloc)
     if (alloc->batch.n)
         return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
                       "the request was given up while its memory was being committed");
-    return refuse(alloc_problem(alloc), problem_short_of(alloc_problem(alloc), STATUS_TIMED_OUT, alloc->shortage),
-                  "pool %s had no room within %llu ms; wait longer, or free something", alloc->pool->name,
-                  (unsigned long long)alloc->spec->wait_ms);
+    /* as it is now, as is who has it */
+    return refuse(
+        alloc_problem(alloc),
+        problem_short_of(alloc_problem(alloc), STATUS_TIMED_OUT, pool_shortage(alloc->pool, alloc->spec->sizes[0])),
+        "pool %s had no room within %llu ms; wait longer, or free something", alloc->pool->name,
+        (unsigned long long)alloc->spec->wait_ms);
 }
 
 /* ---- waiting for room -------------------------------------------------------------------------------------------- */

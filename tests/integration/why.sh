@@ -48,6 +48,17 @@ json 'length == 1 and (.[0] | .pool == "node0-4k" and .wanted == 8388608 and .us
 expect 1 memctl alloc --size 12M --wait 50ms
 expect 0 memctl --json why
 json 'last | .status == "TIMED_OUT" and .waited_ms >= 50 and .pool == "node0-4k" and .used == 8388608'
+# what goes meanwhile, without being enough, is gone from all of the numbers
+expect 0 memctl alloc --size 4M --name short
+short=$(cat "$dir/out")
+memctl alloc --size 16M --wait 3s >"$dir/late" 2>&1 &
+late=$!
+for _ in $(seq 1200); do memctl --json sessions | jq -e "any(.[]; .pid == $late and .waiting == 1)" >/dev/null && break; sleep 0.05; done
+expect 0 memctl rm "$short"
+! wait "$late" || fail "there was room"
+expect 0 memctl --json why --pid "$late"; json 'length == 1 and (.[0] | .status == "TIMED_OUT" and .used == .mine and .used == .most)'
+expect 0 memctl why --pid "$late"; shows 'had no room within 3000 ms.*\(of 16M, user '"$uid"' had [0-9]+M when it gave up\)$'
+expect 0 memctl why; shows 'got 8M of pool node0-4k after .*\(of 16M, user '"$uid"' had 12M when it began to wait\)$'
 
 # ---- workers that die: what they had and, from Linux 6.15 on, how ----
 memctl open late sh -c 'kill -SEGV $$' >"$dir/out" 2>&1
@@ -63,7 +74,9 @@ fi
 expect 0 memctl --json why --since 1ms
 expect 0 memctl --json why --pid 1; json '. == []'
 expect 0 memctl --json why --uid "$((uid + 1))"; json '. == []'
-expect 2 memctl events --kind odd
+expect 2 memctl events --kind odd; said 'there are: refused, waited, ended, started, done, held, .*discarded, .*shutdown'
+expect 1 memctl rm id:999999; said 'there never was a buffer 999999'
+expect 1 memctl rm "id:$(memctl --json sessions | jq '.[0].id')"; said 'there is no buffer [0-9]+ any more, or the number was another'
 
 # ---- who holds it ----
 memctl open late sh -c 'echo >"$0"; read -r _ <"$1"' "$dir/opened" "$(mkfifo "$dir/go"; echo "$dir/go")" >/dev/null 2>&1 &
@@ -80,6 +93,17 @@ expect 1 memctl holders nobodys
 expect 1 memctl holders 999; said 'none of the buffers that you may see'
 expect 0 memctl holders pid:1; shows 'nothing that you may see is held by it'
 expect 2 memctl holders; expect 2 memctl holders pid:x
+
+# ---- who only has it open: the user who pays, and the process ----
+expect 0 memctl alloc --size 4K --name loose
+loose=$(cat "$dir/out")
+memctl open loose sleep 1000 >/dev/null 2>&1 &
+opener=$!
+for _ in $(seq 1200); do [ "$(cat "/proc/$opener/comm")" = sleep ] && break; sleep 0.05; done
+expect 0 memctl rm "id:$loose"
+expect 0 memctl --json holders "$loose"
+json 'length == 1 and (.[0] | .by == "open" and .uid == '"$uid"' and .open_in == ['"$opener"'] and .session == null)'
+kill "$opener"; wait "$opener" 2>/dev/null
 
 # ---- what applies ----
 expect 0 memctl --json limits

@@ -49,6 +49,34 @@ LISTING(reservations, LIST_RESERVATIONS, memclient_reservation_info)
 LISTING(names, LIST_NAMES, memclient_name_info)
 LISTING(tokens, LIST_TOKENS, memclient_token_info)
 LISTING(limits, LIST_LIMITS, memclient_limit_info)
+struct limits_of_caller {
+    struct limits_caller caller;
+    uid_t uid;
+};
+
+/* An older broker tells of every user. */
+static int limits_of_item(const void *item, void *data)
+{
+    struct limits_of_caller *of = data;
+
+    return ((const struct memclient_limit_info *)item)->uid == of->uid ? limits_item(item, &of->caller) : 0;
+}
+
+int memclient_list_limits_of(struct memclient_context *ctx, uid_t uid,
+                             int (*fn)(const struct memclient_limit_info *limit, void *data), void *data)
+{
+    struct limits_of_caller of = {{fn, data}, uid};
+    struct rpc_listing listing = {
+        .kind = LIST_LIMITS,
+        .of_user = true,
+        .uid = uid,
+        .fn = limits_of_item,
+        .data = &of,
+    };
+
+    return fn ? list_pages(ctx, &listing) : fail_with(EINVAL, "fn is NULL");
+}
+
 /* a cursor is one more than the first serial wanted (HistoryReply) */
 LISTING_FROM(history, LIST_HISTORY, memclient_history_entry, after ? after + 2 : 0, uint64_t after)
 

@@ -324,6 +324,7 @@ const struct column limit_columns[] = {
     {"SESSION", "session_limit", COLUMN_AMOUNT, IN(memclient_limit_info, session_limit), .number = limit_json},
     {"SHARE", "share", COLUMN_NUMBER, IN(memclient_limit_info, share)},
     {"CONFIGURE", "key", COLUMN_TEXT, IN(memclient_limit_info, key)},
+    {"ALLOW", "allow", COLUMN_TEXT}, /* of a pool; pools know it */
     COLUMNS_END,
 };
 

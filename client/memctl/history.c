@@ -2,7 +2,9 @@
 /*
  * The commands about what happened, and about what users may have: why, events and limits.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -128,7 +130,23 @@ static int run_events(struct invocation *invocation, struct memclient_context *c
 
 static int limit_add(const struct memclient_limit_info *info, void *data)
 {
-    return info->uid == line.share.uid ? output_item(data, info) : 0;
+    return output_item(data, info);
+}
+
+/* For whom it is, to the pool's row. */
+static int limit_add_allowed(const struct memclient_pool_info *pool, void *data)
+{
+    const struct output *output = data;
+    size_t index;
+    json_t *row;
+
+    json_array_foreach(output->rows, index, row) {
+        const char *of = json_string_value(json_object_get(row, "pool"));
+
+        if (of && !strcmp(of, pool->name) && json_object_set_new(row, "allow", json_text(pool->allow)))
+            return -ENOMEM;
+    }
+    return 0;
 }
 
 static int run_limits(struct invocation *invocation, struct memclient_context *ctx)
@@ -139,12 +157,13 @@ static int run_limits(struct invocation *invocation, struct memclient_context *c
     if (!(line.share.flags & MEMCLIENT_TOKEN_ONLY_UID))
         line.share.uid = geteuid();
     output_init(&output, invocation->json, limit_columns);
-    r = memclient_list_limits(ctx, limit_add, &output);
+    r = memclient_list_limits_of(ctx, line.share.uid, limit_add, &output);
+    if (!r)
+        r = memclient_list_pools(ctx, limit_add_allowed, &output);
     if (!r && !invocation->json && !json_array_size(output.rows)) {
         json_decref(output.rows);
-        printf(
-            "user %u has nothing now, or is not yours to ask about: of others only root and the broker's user learn\n",
-            (unsigned)line.share.uid);
+        printf("user %u has nothing now, and this broker is too old to say what it may have\n",
+               (unsigned)line.share.uid);
         return output_flush();
     }
     return output_end(&output, r);
@@ -173,8 +192,8 @@ const struct command history_commands[] = {
     {.name = "limits",
      .synopsis = "[--uid USER]",
      .summary = "Show what you may have, how much of it is used, and what to configure",
-     .help = "With --uid, for root and the broker's user: what another user may have. Users who have nothing are\n"
-             "not known.\n",
+     .help = "With --uid, for root and the broker's user: what another user may have. What it may have by one of its\n"
+             "groups is known while it has a session.\n",
      .options = "U",
      .parse = parse_history,
      .run = run_limits},

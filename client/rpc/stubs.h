@@ -181,7 +181,9 @@ struct rpc_listing {
     int (*fn)(const void *item, void *data);
     void *data;
     uint64_t cursor; /* of the next page; 0: at the beginning, and again after the last one */
-    int stopped;     /* what fn() returned other than 0: it wants no more */
+    bool of_user;    /* of LIST_LIMITS: only what applies to `uid` */
+    uid_t uid;
+    int stopped; /* what fn() returned other than 0: it wants no more */
 };
 
 /* The next page. */

@@ -149,7 +149,9 @@ int rpc_list(struct rpc_route route, struct rpc_listing *listing)
     ProtobufCMessage *reply;
     int r;
 
-    r = page_ask(page, route, listings[listing->kind].method, REQUEST(List, list, .cursor = listing->cursor), &reply);
+    r = page_ask(page, route, listings[listing->kind].method,
+                 REQUEST(List, list, .cursor = listing->cursor, .of_user = listing->of_user, .uid = listing->uid),
+                 &reply);
     if (r)
         return r;
     schema_page(reply, &rows);

@@ -35,6 +35,8 @@ struct walk {
     struct session *session; /* the caller's */
     bool all;                /* an administrator's */
     uint64_t buffer;         /* only what is about this one; 0 = everything */
+    bool of_user;            /* only what applies to `uid` */
+    uid_t uid;
     uint64_t cursor;
     unsigned budget;
 };
@@ -459,39 +461,62 @@ static bool is_counted_by_connections(enum account_slot slot)
     return slot == ACCOUNT_QUEUED_BYTES || slot == ACCOUNT_FDS_IN_FLIGHT;
 }
 
+/* The limits have indexes, and the pools come after them. */
+static enum walk_step list_limit_of(const struct walk *walk, const struct account *account, uint64_t index,
+                                    struct limit_info *info)
+{
+    *info = (struct limit_info){
+        .uid = account->uid,
+        .session_limit = ACCOUNT_NO_LIMIT,
+        .share = account_share(account),
+    };
+    if (index >= ACCOUNT_SLOTS)
+        fill_pool_limit(account, pools_get(walk->broker->options.pools, (uint32_t)(index - ACCOUNT_SLOTS)), info);
+    else if (is_counted_by_connections((enum account_slot)index))
+        return WALK_SKIPPED;
+    else
+        fill_limit(account, (enum account_slot)index, info);
+    return WALK_ROW;
+}
+
+/* One who has nothing gets an account for as long as a row takes. */
+static enum walk_step list_limit_of_user(struct walk *walk, union list_row *row)
+{
+    _cleanup_(account_unrefp) struct account *account = NULL;
+    uint64_t index;
+
+    if (!walk_index(walk, ACCOUNT_SLOTS + pools_count(walk->broker->options.pools), &index))
+        return WALK_ENDED;
+    if (account_of_user(&walk->broker->accounts, walk->uid, &account, NULL)) {
+        walk->cursor = 0;
+        return WALK_ENDED;
+    }
+    return list_limit_of(walk, account, index, &row->limit);
+}
+
 /* The walk is over users, and in each over the limits and then the pools. */
 #define LIMITS_SHIFT 16
 
 static enum walk_step list_limit(struct walk *walk, union list_row *row)
 {
-    struct pools *pools = walk->broker->options.pools;
     uint64_t uid = walk->cursor >> LIMITS_SHIFT, index = walk->cursor & ((1 << LIMITS_SHIFT) - 1);
     uid_t from = walk->all ? (uid_t)uid : walk->session->record->uid;
     const struct account *account = uid <= UINT32_MAX ? account_next(&walk->broker->accounts, from) : NULL;
 
+    if (walk->of_user)
+        return list_limit_of_user(walk, row);
     if (account && account->uid != uid)
         index = 0;
     if (!account || (!walk->all && (account->uid != from || uid > from))) {
         walk->cursor = 0;
         return WALK_ENDED;
     }
-    if (index >= ACCOUNT_SLOTS + pools_count(pools)) {
+    if (index >= ACCOUNT_SLOTS + pools_count(walk->broker->options.pools)) {
         walk->cursor = ((uint64_t)account->uid + 1) << LIMITS_SHIFT;
         return WALK_SKIPPED;
     }
     walk->cursor = ((uint64_t)account->uid << LIMITS_SHIFT) + index + 1;
-    row->limit = (struct limit_info){
-        .uid = account->uid,
-        .session_limit = ACCOUNT_NO_LIMIT,
-        .share = account_share(account),
-    };
-    if (index >= ACCOUNT_SLOTS)
-        fill_pool_limit(account, pools_get(pools, (uint32_t)(index - ACCOUNT_SLOTS)), &row->limit);
-    else if (is_counted_by_connections((enum account_slot)index))
-        return WALK_SKIPPED;
-    else
-        fill_limit(account, (enum account_slot)index, &row->limit);
-    return WALK_ROW;
+    return list_limit_of(walk, account, index, &row->limit);
 }
 
 /* ---- running them ------------------------------------------------------------------------------------------------ */
@@ -513,6 +538,12 @@ int op_list(struct op *op, enum list_kind kind, const struct list_args *args, ui
     if (r)
         return r;
     walk.all = is_admin(op->broker, walk.session);
+    walk.of_user = args->of_user;
+    walk.uid = args->uid;
+    if (kind == LIST_LIMITS && walk.of_user && !may_see(&walk, walk.uid))
+        return refuse(&op->problem, STATUS_NO_RIGHT,
+                      "what uid %u may have is their own to ask about, and root's and the broker's user's",
+                      (unsigned)walk.uid);
     walk.cursor = args->cursor ? args->cursor - 1 : 0;
     if (kind == LIST_POOLS)
         pools_refresh(op->broker->options.pools, LIST_POOLS_AGE_NS);

@@ -380,6 +380,8 @@ union list_row {
 struct list_args {
     uint64_t cursor;
     uint64_t buffer; /* 0 = everything */
+    bool of_user;    /* of LIST_LIMITS: only of `uid`. NO_RIGHT */
+    uid_t uid;
     void *userdata;
 };
 

@@ -164,7 +164,13 @@ static struct listing *list_begin(struct request *request, enum list_kind kind)
 static int serve_list(struct request *request, enum list_kind kind, const Memoryd__V1__ListRequest *m)
 {
     struct listing *list = list_begin(request, kind);
-    struct list_args args = {.cursor = m->cursor, .buffer = m->buffer, .userdata = request};
+    struct list_args args = {
+        .cursor = m->cursor,
+        .buffer = m->buffer,
+        .of_user = m->of_user,
+        .uid = m->uid,
+        .userdata = request,
+    };
 
     arena_reset(&request->call.rpc->scratch);
     list->most = m->most && m->most < LISTING_ROWS ? m->most : LISTING_ROWS;

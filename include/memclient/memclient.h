@@ -1297,6 +1297,14 @@ struct memclient_limit_info {
 MEMCLIENT_API int memclient_list_limits(struct memclient_context *ctx,
                                         int (*fn)(const struct memclient_limit_info *limit, void *data), void *data);
 
+/*
+ * The same of one user, who need not have anything. What applies to a user by one of its groups is known while it has
+ * a session.
+ *     -EACCES  it is another user, and the caller is no administrator
+ */
+MEMCLIENT_API int memclient_list_limits_of(struct memclient_context *ctx, uid_t uid,
+                                           int (*fn)(const struct memclient_limit_info *limit, void *data), void *data);
+
 struct memclient_check_result {
     size_t size;
     uint64_t buffers;     /* examined */

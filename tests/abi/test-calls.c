@@ -265,6 +265,7 @@ static void listings(void **state)
     reaches(memclient_list_history(NULL, 0, never_history, NULL));
     refuses(memclient_list_history(NULL, 0, NULL, NULL), EINVAL);
     reaches(memclient_list_limits(NULL, never_limits, NULL));
+    reaches(memclient_list_limits_of(NULL, 0, never_limits, NULL));
     reaches(memclient_select_buffers(NULL, NULL, &sums, never_buffers, NULL));
     reaches(memclient_select_buffers(NULL, &select, NULL, NULL, NULL));
     select.most = 1;

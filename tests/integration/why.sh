@@ -111,8 +111,11 @@ json 'map(select(.resource == "bytes" and .pool == null)) | length == 1 and .[0]
 json 'map(select(.pool == "node0-4k")) | .[0].limit == 16777216 and .[0].used == 8388608 and .[0].available == 8388608'
 json 'map(select(.resource == "tokens"))[0] | .key == "uid_tokens in [limits]" and .unit == "1"'
 
-expect 0 memctl limits --uid 4242; shows 'user 4242 has nothing now'
-expect 0 memctl --json limits --uid 4242; json '. == []'
+# also to who has nothing
+expect 0 memctl limits --uid 4242; shows '^ *4242  bytes +node0-4k +0 +16M +[48]M '; shows '^ *4242  tokens +- +0 '
+expect 0 memctl --json limits --uid 4242
+json 'length > 5 and all(.[]; .uid == 4242 and .used == 0 and .share > 0 and .allow == null)'
+json 'map(select(.pool == "node0-4k")) | .[0] | .limit == 16777216 and .available > 0 and .available <= 8388608'
 expect 2 memctl limits --uid no-such-user; said 'there is no user .no-such-user'
 
 # ---- what was done ----

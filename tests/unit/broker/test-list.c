@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "broker/state.h"
 #include "mem/buffer.h"
 #include "mem/rights.h"
 #include "mem/token.h"
@@ -66,6 +67,16 @@ static bool on_name(void *userdata, const union list_row *row)
     page.n++;
     page.total++;
     page.name = row->name;
+    return true;
+}
+
+static struct limit_info limits[64];
+
+static bool on_limit(void *userdata, const union list_row *row)
+{
+    (void)userdata;
+    assert_true(page.n < sizeof(limits) / sizeof(limits[0]));
+    limits[page.n++] = row->limit;
     return true;
 }
 
@@ -322,6 +333,36 @@ static void names_are_told_to_those_who_may_know(void **state)
 }
 
 /* A client with thousands of everything dies: others are served in between, and nothing of it is left. */
+/* So much that others have is left to this user, of whom the broker remembers nothing afterwards. */
+static void limits_of_who_has_nothing_are_told(void **state)
+{
+    uint64_t admin = host_session(1), session = host_session_of(2, getpid(), 7001), buffer, next;
+    struct list_args of = {.userdata = &page, .of_user = true, .uid = 7002};
+    uint64_t accounts;
+    bool pool_seen = false;
+
+    assert_int_equal(host_alloc(session, SIZE, 0, &buffer), 0);
+    accounts = host.broker->accounts.count;
+    page.n = 0;
+    assert_int_equal(CALL(admin, op_list, LIST_LIMITS, &of, &next, on_limit), 0);
+    assert_int_equal(next, 0);
+    assert_int_equal(host.broker->accounts.count, accounts);
+    assert_true(page.n > 5);
+    for (unsigned i = 0; i < page.n; i++) {
+        assert_int_equal(limits[i].uid, 7002);
+        assert_int_equal(limits[i].used, 0);
+        pool_seen |= limits[i].pool[0] && limits[i].available == limits[i].limit - SIZE;
+    }
+    assert_true(pool_seen);
+
+    assert_int_equal(CALL(session, op_list, LIST_LIMITS, &of, &next, on_limit), STATUS_NO_RIGHT);
+    of.uid = 7001;
+    page.n = 0;
+    assert_int_equal(CALL(session, op_list, LIST_LIMITS, &of, &next, on_limit), 0);
+    assert_int_equal(limits[0].uid, 7001);
+    assert_int_equal(limits[0].used, SIZE);
+}
+
 static void a_large_client_is_taken_apart_in_slices(void **state)
 {
     enum { N = 3000 };
@@ -382,6 +423,7 @@ int main(void)
         TEST(status_and_listings_agree),
         TEST(a_hold_is_listed_with_its_beginning),
         TEST(names_are_told_to_those_who_may_know),
+        TEST(limits_of_who_has_nothing_are_told),
         TEST(a_large_client_is_taken_apart_in_slices),
         TEST(only_administrators_have_it_upgraded),
 #undef TEST

@@ -49,6 +49,19 @@ extern "C"
 #endif
 H
     map '' ''
+    mkdir -p "$tree/debian" "$tree/tests/lint"
+    news '1.2.0 (2026-12-03)' '`memclient_old` is `memclient_new`. Heaps: `memclient_heap_...`.'
+    printf 'dnl SPDX-License-Identifier: Apache-2.0\nAC_INIT([memoryd], [1.2.0])\n' >"$tree/configure.ac"
+    printf 'memoryd (1.2.0) unstable\n\n  * x\n\n -- me <me@x>  Thu, 3 Dec 2026 00:00:00 +0000\n' >"$tree/debian/changelog"
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n{\n    memclient_new;\n    memclient_heap_open;\n    memclient_kept;\n};\n' >"$tree/client/libmemclient.sym"
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n' >"$tree/client/libmemclient-nbla.sym"
+    cp "$tree/client/libmemclient-nbla.sym" "$tree/client/libmemclient-opencl.sym"
+    printf 'memclient_old\nmemclient_kept\n' >"$tree/tests/lint/names-0.1"
+}
+
+# news RELEASE TEXT: what has changed in it, and in one before it
+news() {
+    printf '# News\n\n## %s\n\n%s\n\n## 1.1.0 (2025-01-01)\n\n`memclient_lost` `memclient_young`\n' "$1" "$2" >"$tree/NEWS.md"
 }
 
 # map ARCHITECTURE CONTRIBUTING: both, with these lines more
@@ -80,7 +93,7 @@ expect() {
 }
 
 fresh
-for check in layers circles calls style map; do
+for check in layers circles calls style map release; do
     if ! run $check; then
         echo "$check is unhappy about a good tree:"
         cat "$tmp/out"
@@ -172,6 +185,16 @@ map '* **I1 Again.**' '';                                   expect map 'I1 is de
 c tests/unit/va/test-x.c '/* I2 */';                        expect map 'I2 is defined nowhere'
 c tests/unit/va/test-x.c 'void I7_x(void);';                expect map 'I7 is defined nowhere'
 mkdir "$tree/daemon/extra"; c daemon/extra/x.c '';          expect map 'does not name daemon/extra'
+
+# release
+said='`memclient_old` is `memclient_new`. `memclient_heap_open`.'
+news '1.2.0 (not released yet)' "$said";                    expect release 'is no version with a date'
+news '1.2.1 (2026-12-03)' "$said";                          expect release 'configure.ac: has version 1.2.0, and NEWS.md 1.2.1'
+news '1.2.0 (2026-12-04)' "$said";                          expect release 'has 1.2.0 of 2026-12-03, and NEWS.md 1.2.0 of 2026-12-04'
+news '1.2.0 (2026-12-03)' '`memclient_new` `memclient_heap_open`'; expect release 'what became of memclient_old'
+news '1.2.0 (2026-12-03)' '`memclient_old` `memclient_new`'; expect release 'does not name memclient_heap_open'
+printf '    memclient_young;\n' >>"$tree/client/libmemclient.sym"; expect release 'does not name memclient_young'
+echo memclient_lost >>"$tree/tests/lint/names-0.1";         expect release 'what became of memclient_lost'
 
 [ $failures = 0 ] && echo "every check can fail"
 exit $((failures != 0))

@@ -80,18 +80,18 @@ static bool service_is_unit(const char *group, const char *name)
     return false;
 }
 
-/* A private broker is in the group of whatever started it, so that a unit of another name says nothing about it. */
+/* A private broker is in the group of whatever started it, so that a unit of another name says nothing about it, and
+ * must not be restarted. */
 void service_find(struct service *service, const char *root, const char *socket, pid_t broker, pid_t keeper, uid_t uid)
 {
-    char group[PATH_MAX], *name, *end;
+    char group[PATH_MAX], *name;
 
     *service = (struct service){.root = root, .socket = socket, .keeper = keeper, .uid = uid};
     if ((!service_read_group(service, broker, "", group) || !group[1]) &&
         !service_read_group(service, broker, "name=systemd", group))
         return;
     name = strrchr(group, '/') + 1;
-    end = strrchr(name, '.');
-    if (strncmp(name, "memoryd", strlen("memoryd")) != 0 || !end || strcmp(end, ".service") != 0)
+    if (strcmp(name, "memoryd.service") != 0)
         return;
     (void)snprintf(service->unit, sizeof(service->unit), "%s", name);
     service->is_users = strstr(group, "/user@");

@@ -47,9 +47,9 @@ static void a_unit_is_found_by_the_group_of_the_broker(void **state)
     find();
     assert_string_equal(service.unit, "memoryd.service");
     assert_true(service.is_users);
-    files_put("proc/4712/cgroup", "4:memory:/x\n1:name=systemd:/system.slice/memoryd-b.service\n0::/\n");
+    files_put("proc/4712/cgroup", "4:memory:/x\n1:name=systemd:/system.slice/memoryd.service\n0::/\n");
     find();
-    assert_string_equal(service.unit, "memoryd-b.service");
+    assert_string_equal(service.unit, "memoryd.service");
 }
 
 static void a_private_broker_is_in_no_unit_of_memoryds(void **state)
@@ -57,6 +57,9 @@ static void a_private_broker_is_in_no_unit_of_memoryds(void **state)
     find();
     assert_string_equal(service.unit, "");
     files_put("proc/4712/cgroup", "0::/system.slice/ssh.service\n");
+    find();
+    assert_string_equal(service.unit, "");
+    files_put("proc/4712/cgroup", "0::/system.slice/memoryd-test.service\n");
     find();
     assert_string_equal(service.unit, "");
     files_put("proc/4712/cgroup", "0::/user.slice/user-1000.slice/session-3.scope\n");

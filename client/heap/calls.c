@@ -95,7 +95,7 @@ static int calls_alloc_searching(struct memclient_heap *heap, unsigned class, vo
         return 0;
     if (cache_rebuild(heap, class) && block_alloc(heap, class, address))
         return 0;
-    member_sweep_others(heap, 1, FUTILE_MAX);
+    member_sweep_others(heap, 1, FAILED_CALLS_MAX);
     if (cache_rebuild(heap, class) && block_alloc(heap, class, address))
         return 0;
     return calls_alloc_added(heap, class, address);
@@ -242,7 +242,7 @@ static int calls_take_slowly(struct memclient_heap *heap, const struct memclient
     int r;
 
     pthread_mutex_lock(&heap->sweep);
-    heap_begin_asking(heap, FUTILE_MAX);
+    heap_begin_asking(heap, FAILED_CALLS_MAX);
     r = directory_refresh(heap, block_slab(block));
     pthread_mutex_unlock(&heap->sweep);
     if (r && r != -EAGAIN)
@@ -285,7 +285,7 @@ int memclient_heap_sweep(struct memclient_heap *heap)
     int r = calls_check_member(heap, "sweep");
 
     if (!r)
-        member_sweep_others(heap, 1, FUTILE_MAX_ALL);
+        member_sweep_others(heap, 1, FAILED_CALLS_MAX_ALL);
     return r;
 }
 
@@ -294,7 +294,7 @@ int memclient_heap_trim(struct memclient_heap *heap)
     int r = calls_check_member(heap, "trim a heap");
 
     if (!r)
-        member_sweep_others(heap, 0, FUTILE_MAX_ALL);
+        member_sweep_others(heap, 0, FAILED_CALLS_MAX_ALL);
     return r;
 }
 
@@ -341,7 +341,7 @@ int memclient_heap_query(struct memclient_heap *heap, struct memclient_heap_info
     for (unsigned i = 0; i < heap->geometry.n_classes; i++)
         filled.block_sizes[i] = heap->geometry.classes[i].block_size;
     pthread_mutex_lock(&heap->sweep);
-    heap_begin_asking(heap, FUTILE_MAX_ALL);
+    heap_begin_asking(heap, FAILED_CALLS_MAX_ALL);
     if (heap->control)
         (void)directory_refresh_all(heap);
     for (unsigned i = 0; i < heap_n_slabs(heap); i++)

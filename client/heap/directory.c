@@ -78,7 +78,7 @@ static int directory_look(struct memclient_heap *heap, unsigned number)
     }
     if (slab || entry_kind(word) != ENTRY_LIVE || heap->refused[number] == word)
         return 0;
-    if (!futile_may_ask(&heap->in_slabs, number))
+    if (!failure_budget_allows(&heap->in_slabs, number))
         return fail_with(EAGAIN, "too many slabs have ended, or the heap's directory of them is damaged: try again");
     r = directory_open(heap, number, word);
     if (r == -ESTALE)
@@ -87,21 +87,21 @@ static int directory_look(struct memclient_heap *heap, unsigned number)
         heap->refused[number] = word;
     else
         return r;
-    futile_note(&heap->in_slabs);
+    failure_budget_spend(&heap->in_slabs);
     return 0;
 }
 
 int directory_refresh(struct memclient_heap *heap, unsigned first)
 {
-    int failed = 0;
+    struct fail_saved failed = fail_save(0);
 
     for (unsigned i = 0; i < HEAP_SLABS; i++) {
         int r = directory_look(heap, (first + i) % HEAP_SLABS);
 
-        if (r && (!failed || failed == -EAGAIN))
-            failed = r;
+        if (r && (!failed.err || failed.err == -EAGAIN))
+            failed = fail_save(r);
     }
-    return failed;
+    return failed.err ? fail_restore(&failed) : 0;
 }
 
 int directory_refresh_all(struct memclient_heap *heap)
@@ -377,11 +377,11 @@ bool directory_sweep(struct memclient_heap *heap, const bool *members)
         if (entry_kind(word) != ENTRY_BUSY || !members[entry_member(word)])
             continue;
         /* a member is busy with one slab at a time, or few */
-        if (*heap->name && !futile_may_ask(&heap->in_names, number)) {
+        if (*heap->name && !failure_budget_allows(&heap->in_names, number)) {
             done = false;
             continue;
         }
-        futile_note(&heap->in_names);
+        failure_budget_spend(&heap->in_names);
         (void)directory_unbind_one(heap, number);
         (void)word_swap(directory_word(heap, number), word, entry_make(ENTRY_FREE, 0, entry_incarnation(word) + 1));
     }

@@ -244,7 +244,7 @@ static int heap_open(struct memclient_context *ctx, struct memclient_buffer *buf
     if (r)
         return r;
     if (heap->control)
-        member_sweep_others(heap, 1, FUTILE_MAX_ALL);
+        member_sweep_others(heap, 1, FAILED_CALLS_MAX_ALL);
     heap_register(heap);
     *heapp = steal_ptr(&heap);
     return 0;
@@ -298,19 +298,53 @@ static int heap_unbind(struct memclient_heap *heap, const char *name)
     return r == -ENOENT ? 0 : r;
 }
 
-/* Also those that were bound to it later, and the names of slabs that members who came by those have added. */
+struct heap_own_name {
+    uint64_t buffer;
+    char name[MEMCLIENT_NAME_SIZE]; /* "": none was found */
+};
+
+static int heap_look_at_name(const struct memclient_name_info *info, void *data)
+{
+    struct heap_own_name *own = data;
+
+    if (info->buffer != own->buffer || info->uid != geteuid())
+        return 0;
+    (void)snprintf(own->name, sizeof(own->name), "%s", info->name);
+    return 1;
+}
+
+/* A name of this user's that the heap has, though it has another user's, too, which the broker shows first. Only
+ * listing them finds it. */
+static int heap_find_own_name(const struct memclient_heap *heap, char name[MEMCLIENT_NAME_SIZE])
+{
+    struct heap_own_name own = {.buffer = memclient_buffer_id(heap->control_buf)};
+    int r = memclient_list_names(heap->ctx, heap_look_at_name, &own);
+
+    (void)snprintf(name, MEMCLIENT_NAME_SIZE, "%s", own.name);
+    return r < 0 ? r : 0;
+}
+
+/* Also those that were bound to it later, and the names of slabs that members who came by those have added. Other
+ * users' names stay, and keep the heap from being destroyed, but nothing of this user's stays with them. */
 static int heap_unbind_all(struct memclient_heap *heap)
 {
     char name[MEMCLIENT_NAME_SIZE];
     int r = *heap->name ? heap_unbind(heap, heap->name) : 0;
+    bool others = false;
 
     for (unsigned i = 0; !r && i < NAMES_MAX; i++) {
         r = heap_find_name(heap, name);
+        if (r > 0) {
+            others = true;
+            r = heap_find_own_name(heap, name);
+        }
         if (r || !*name)
             break;
         r = heap_unbind(heap, name);
     }
-    return r > 0 ? fail_with(EACCES, "the heap has another user's name as well, which only that user can unbind") : r;
+    if (!r && others)
+        r = fail_with(EACCES, "the heap has another user's name as well, which only that user can unbind");
+    return r;
 }
 
 int memclient_heap_destroy(struct memclient_heap *heap)

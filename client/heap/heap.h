@@ -81,10 +81,10 @@ struct heap_queue_open {
  * or readers have died: who allocates does a part, and begins the next time where it has stopped, so that no entry is
  * left out; who sweeps or opens the heap does all.
  */
-#define FUTILE_MAX     32
-#define FUTILE_MAX_ALL HEAP_SLABS
+#define FAILED_CALLS_MAX     32
+#define FAILED_CALLS_MAX_ALL HEAP_SLABS
 
-struct futile {
+struct failure_budget {
     unsigned left; /* of this call of the program */
     unsigned next; /* which entry to begin with */
 };
@@ -109,8 +109,8 @@ struct memclient_heap {
     unsigned n_slabs;               /* atomic: all numbers are below */
     struct range_index index;       /* of their addresses */
     uint64_t refused[HEAP_SLABS];   /* words of entries that lead to no slab; with `sweep` */
-    struct futile in_slabs, in_names, in_queues, in_readers; /* with `sweep` */
-    struct heap_queue_open *queues[HEAP_MEMBERS];            /* with `sweep` */
+    struct failure_budget in_slabs, in_names, in_queues, in_readers; /* with `sweep` */
+    struct heap_queue_open *queues[HEAP_MEMBERS];                    /* with `sweep` */
 
     unsigned n_caches; /* a power of two */
     struct heap_cache *caches;
@@ -137,22 +137,22 @@ static inline bool slab_is_leaving(const struct slab *slab)
 }
 
 /* With `sweep`: another call of the program begins. */
-static inline void heap_begin_asking(struct memclient_heap *heap, unsigned futile_max)
+static inline void heap_begin_asking(struct memclient_heap *heap, unsigned failed_calls_max)
 {
-    heap->in_slabs.left = heap->in_names.left = heap->in_queues.left = heap->in_readers.left = futile_max;
+    heap->in_slabs.left = heap->in_names.left = heap->in_queues.left = heap->in_readers.left = failed_calls_max;
 }
 
 /* False: there were too many, so that entry is for the next time. */
-static inline bool futile_may_ask(struct futile *futile, unsigned entry)
+static inline bool failure_budget_allows(struct failure_budget *budget, unsigned entry)
 {
-    if (futile->left == 1)
-        futile->next = entry;
-    return futile->left > 0;
+    if (budget->left == 1)
+        budget->next = entry;
+    return budget->left > 0;
 }
 
-static inline void futile_note(struct futile *futile)
+static inline void failure_budget_spend(struct failure_budget *budget)
 {
-    futile->left -= futile->left > 0;
+    budget->left -= budget->left > 0;
 }
 
 /* The address of a block. */

@@ -64,7 +64,7 @@ static int member_join_locked(struct memclient_heap *heap)
 {
     int r;
 
-    heap_begin_asking(heap, FUTILE_MAX_ALL);
+    heap_begin_asking(heap, FAILED_CALLS_MAX_ALL);
     if (heap->lock_fd < 0) {
         r = memclient_export_fd(heap->control_buf, ALL_WRITING, &heap->lock_fd);
         if (r)
@@ -133,7 +133,7 @@ void member_leave(struct memclient_heap *heap)
     if (!number || !heap->control)
         return;
     pthread_mutex_lock(&heap->sweep);
-    heap_begin_asking(heap, FUTILE_MAX);
+    heap_begin_asking(heap, FAILED_CALLS_MAX);
     /* what is left undone here, the next one does */
     (void)sweep_number(heap, number);
     __atomic_store_n(&heap->member, 0, __ATOMIC_RELAXED);
@@ -142,10 +142,10 @@ void member_leave(struct memclient_heap *heap)
     pthread_mutex_unlock(&heap->sweep);
 }
 
-void member_sweep_others(struct memclient_heap *heap, unsigned keep, unsigned futile_max)
+void member_sweep_others(struct memclient_heap *heap, unsigned keep, unsigned failed_calls_max)
 {
     pthread_mutex_lock(&heap->sweep);
-    heap_begin_asking(heap, futile_max);
+    heap_begin_asking(heap, failed_calls_max);
     (void)directory_refresh_all(heap);
     /* twice: who was invited by one of the dead is dead as well */
     if (sweep_all(heap))

@@ -13,5 +13,6 @@ int member_join_again(struct memclient_heap *heap);
 /* Frees what it had, and its number. */
 void member_leave(struct memclient_heap *heap);
 
-/* Sweeps those that have died, and trims: `keep` free slabs of each class stay. futile_max: FUTILE_MAX or its like. */
-void member_sweep_others(struct memclient_heap *heap, unsigned keep, unsigned futile_max);
+/* Sweeps those that have died, and trims: `keep` free slabs of each class stay. failed_calls_max: FAILED_CALLS_MAX or
+ * its like. */
+void member_sweep_others(struct memclient_heap *heap, unsigned keep, unsigned failed_calls_max);

@@ -75,7 +75,7 @@ static bool queue_head_fits(const struct memclient_heap *heap, const struct heap
 }
 
 /* That of a reader's entry. A call that leads to something else, or to nothing, is noted. */
-static int queue_open(struct memclient_heap *heap, unsigned number, uint64_t word, struct futile *futile,
+static int queue_open(struct memclient_heap *heap, unsigned number, uint64_t word, struct failure_budget *budget,
                       struct heap_queue_open **ret)
 {
     struct memclient_token token = heap->control->members[number].queue;
@@ -88,18 +88,18 @@ static int queue_open(struct memclient_heap *heap, unsigned number, uint64_t wor
         open = NULL;
     }
     if (!open) {
-        if (!futile_may_ask(futile, number))
+        if (!failure_budget_allows(budget, number))
             return fail_with(EAGAIN, "too many readers' entries lead to no queue: try again");
         r = memclient_open_token(heap->ctx, &token, ALL_WRITING, &buf);
         if (!r)
             r = queue_map(buf, entry_incarnation(word), &open);
         if (r) {
-            futile_note(futile);
+            failure_budget_spend(budget);
             return r;
         }
         open->fits = queue_head_fits(heap, open->queue, number, entry_incarnation(word));
         if (!open->fits)
-            futile_note(futile);
+            failure_budget_spend(budget);
         heap->queues[number] = open;
     }
     *ret = open;

@@ -98,7 +98,7 @@ struct buffers {
     struct buffer_inode_tree by_inode;
     struct buffer_watch_tree by_watch;
     uint64_t bytes;      /* of all of them */
-    uint64_t n_detached; /* DETACHED, or unproven */
+    uint64_t n_detached; /* DETACHED, or ENDING by buffer_set_unproven() */
     uint64_t n_ending;   /* ENDING */
     uint64_t n_stock;    /* unowned, in any state, and not counted above */
 };
@@ -181,7 +181,8 @@ void buffer_unearmark(struct buffers *buffers, struct buffer *buffer);
 void buffer_take(struct buffers *buffers, struct buffer *buffer, uint64_t size, const struct buffer_owner *owner);
 /* To LIVE, DETACHED or ENDING; keeps the time and the counts. */
 void buffer_set_state(struct buffers *buffers, struct buffer *buffer, enum buffer_state state);
-/* To ENDING, though somebody may have it open or mapped: its pages are left alone, and go with its inode. */
+/* To ENDING, though nothing proves that nobody has it open or mapped: its pages are left alone, and go with its
+ * inode. */
 void buffer_set_unproven(struct buffers *buffers, struct buffer *buffer);
 /* It is ENDING, and nobody can keep its memory from becoming free, so that those who wait for room may count on what is
  * left of it; or they may not after all. */

@@ -140,7 +140,8 @@ MEMCLIENT_API void memclient_heap_close(struct memclient_heap *heap);
  * left. If it fails, the heap is still open; if a death interrupts it, the heap can be opened by the name that it still
  * has and destroyed again.
  *     -EPERM      a reader cannot destroy a heap
- *     -EACCES     the heap has another user's name
+ *     -EACCES     the heap has another user's name. If that was bound to it later, this user's names are gone all the
+ *                 same
  */
 MEMCLIENT_API int memclient_heap_destroy(struct memclient_heap *heap);
 

@@ -153,6 +153,49 @@ static void allocate_as_a_stranger(int channel, void *context)
     hear(channel);
 }
 
+static void bind_as_a_stranger(int channel, void *context)
+{
+    const struct heap_start *start = context;
+    struct memclient_context *ctx;
+    struct memclient_buffer *control;
+
+    become(start->uid);
+    ctx = broker_connect_in_child(start->socket);
+    CHECK_DONE(memclient_open_token(ctx, &start->token, 0, &control));
+    CHECK_DONE(memclient_bind_name(control, "theirs", NULL));
+    tell(channel);
+    hear(channel);
+    CHECK_DONE(memclient_unbind_name(ctx, "theirs"));
+}
+
+/* It stays, and the heap with it, but this user's names go, whichever was bound first. */
+static void another_users_name_does_not_keep_ones_own(void **state)
+{
+    struct memclient_share_options options = MEMCLIENT_SHARE_OPTIONS_INIT;
+    struct memclient_buffer *control;
+    struct heap_test test;
+    struct child child;
+
+    test_needs_root();
+    test = heap_begin("mine", 0);
+    test.start.uid = UID_STRANGER;
+    assert_done(memclient_open_name(test.ctx, "mine", 0, &control));
+    options.rights = MEMCLIENT_READ | MEMCLIENT_WRITE | MEMCLIENT_MANAGE;
+    assert_done(memclient_share(control, &options, &test.start.token));
+    child_start(&child, bind_as_a_stranger, &test.start);
+    child_hear(&child);
+    assert_done(memclient_bind_name(control, "second", NULL));
+    assert_done(memclient_bind_name(control, "third", NULL));
+    memclient_buffer_unref(control);
+    assert_refused(memclient_heap_destroy(test.heap), EACCES);
+    assert_int_equal(broker_status(test.ctx).names, 1);
+    child_tell(&child);
+    child_finish(&child);
+    assert_done(memclient_heap_destroy(test.heap));
+    test.heap = NULL;
+    heap_end(&test);
+}
+
 static void strangers_share_blocks_but_add_no_named_slabs(void **state)
 {
     struct heap_test test;
@@ -181,6 +224,7 @@ int main(void)
         at_broker(slabs_of_a_heap_with_a_name_have_names),
         at_broker(nothing_of_a_destroyed_heap_stays),
         at_broker(every_name_of_a_destroyed_heap_goes),
+        at_broker(another_users_name_does_not_keep_ones_own),
         at_broker(strangers_share_blocks_but_add_no_named_slabs),
     };
     return test_run(tests, NULL, NULL);

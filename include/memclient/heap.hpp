@@ -218,20 +218,19 @@ class [[nodiscard]] heap : public detail::owner<memclient_heap, memclient_heap_c
         return given;
     }
 
-    /* Take what was given. T is what is in the block, on the word of who gave it. */
+    /* Take what was given. T is what is in the block, on the word of who gave it; but a block that is too small for a
+     * T, or lies where no T can, is refused with std::errc::message_size, and freed. */
     template <class T = std::byte[]> block_ptr<T> take(const block &given, on_error on = {}) const
     {
         void *taken = nullptr;
 
-        on(memclient_block_take(get(), &given, &taken));
-        return own<T>(taken);
+        return on(memclient_block_take(get(), &given, &taken)) ? checked<T>(taken, on) : block_ptr<T>();
     }
     template <class T = std::byte[]> block_ptr<T> take(const block_token &given, on_error on = {}) const
     {
         void *taken = nullptr;
 
-        on(memclient_block_open(get(), &given, &taken));
-        return own<T>(taken);
+        return on(memclient_block_open(get(), &given, &taken)) ? checked<T>(taken, on) : block_ptr<T>();
     }
 
     /* How many bytes the block has that begins at an address. */
@@ -254,6 +253,21 @@ class [[nodiscard]] heap : public detail::owner<memclient_heap, memclient_heap_c
     }
 
   private:
+    template <class T> block_ptr<T> checked(void *taken, const on_error &on) const
+    {
+        block_ptr<> bytes = own<std::byte[]>(taken);
+        std::uint64_t has = 0;
+
+        if constexpr (!std::is_array_v<T> || std::extent_v<T> != 0) {
+            if (memclient_block_bytes(get(), taken, &has) < 0 || has < sizeof(T) ||
+                reinterpret_cast<std::uintptr_t>(taken) % alignof(T) != 0) {
+                bytes.reset();
+                on.refuse(std::errc::message_size, "the block has no room for an object of that type");
+                return {};
+            }
+        }
+        return own<T>(bytes.release());
+    }
     template <class T> block_ptr<T> own(void *address) const noexcept
     {
         return block_ptr<T>(static_cast<std::remove_extent_t<T> *>(address), {get()});

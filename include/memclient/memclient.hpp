@@ -164,6 +164,23 @@ class on_error
         return result >= 0;
     }
 
+    /* Fails for a reason that is found here and not by a function of C, with a sentence about it. */
+    [[gnu::cold, gnu::noinline]] void refuse(std::errc reason, const char *why) const
+    {
+        const std::error_code code(static_cast<int>(reason), category());
+
+        if (code_) {
+            *code_ = code;
+            return;
+        }
+#ifdef __cpp_exceptions
+        throw error(code, why);
+#else
+        (void)why;
+        std::abort();
+#endif
+    }
+
   private:
     [[gnu::cold, gnu::noinline]] void fail(int result) const
     {

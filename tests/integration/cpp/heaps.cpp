@@ -89,6 +89,42 @@ void hand_over()
     check(here.query().blocks_mine == 0 && !here.take(given, code) && code == memclient::errc::stale);
 }
 
+struct Large {
+    char text[1000];
+};
+struct alignas(4096) Page {
+    char text[4096];
+};
+
+/* What who gave it calls it is not always true. */
+void wrong_types()
+{
+    const memclient::context broker;
+    const heap here = heap::create(broker, sizes_of(64, 4096));
+    std::error_code code;
+
+    memclient::block given = here.give(here.make<int>(1));
+    check(!here.take<Large>(given, code) && code == std::errc::message_size && here.query().blocks_mine == 0);
+    given = here.give(here.make<int>(2));
+    try {
+        (void)here.take<Large>(given);
+        check(!"it throws");
+    } catch (const memclient::error &error) {
+        check(error.code() == std::errc::message_size && std::strstr(error.what(), "no room"));
+    }
+    /* it is freed, and the reference is used up */
+    check(here.query().blocks_free == here.query().blocks && !here.take(given, code));
+    check(code == memclient::errc::stale);
+    /* a small block is a page only where one begins */
+    block_ptr<> bytes = here.alloc(4096);
+    const bool at_page = reinterpret_cast<std::uintptr_t>(bytes.get()) % alignof(Page) == 0;
+    given = here.give(std::move(bytes));
+    check(static_cast<bool>(here.take<Page>(given, code)) == at_page && (at_page || code == std::errc::message_size));
+    given = here.give(here.make<Large>());
+    check(static_cast<bool>(here.take<Large>(given)));
+    check(here.query().blocks_mine == 0);
+}
+
 void lifetimes()
 {
     const memclient::context broker;
@@ -348,6 +384,7 @@ int main()
 {
     hand_over();
     lifetimes();
+    wrong_types();
     readers();
     named();
     containers();

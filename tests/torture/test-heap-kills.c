@@ -4,7 +4,8 @@
  * and the books are exact.
  *
  * Several processes do random things with one heap, and mark each block while it is theirs, so that two owners would
- * meet each other's mark. They hand blocks to each other over one socket, on which references stay when a process dies.
+ * meet each other's mark. They hand blocks to each other over one socket, on which references stay when a process dies,
+ * and to a certain one over a socket of its own, which the next one in its place goes on with.
  * After each life the heap is swept by one who goes on; and now and then all are killed, and it must be possible to
  * allocate every block there is, each once.
  *
@@ -29,8 +30,18 @@ enum { WORKERS = 3, HELD = 24, BLOCKS = 64, SLABS_MAX = 6, EACH = 10 };
 
 static uint64_t seed;
 static char socket_path[200];
-static int mailbox[2], reader_mailbox[2];
-static uint64_t *reader; /* shared by all: the reader's number, while there is one */
+static int mailbox[2], reader_mailbox[2], own_mailbox[WORKERS][2];
+
+/* Shared by all: member numbers, while there is one. */
+static struct numbers {
+    uint64_t reader;
+    uint64_t workers[WORKERS];
+} * numbers;
+
+struct start {
+    uint64_t seed;
+    unsigned place; /* among the workers */
+};
 
 static uint32_t pick(uint32_t n)
 {
@@ -44,6 +55,7 @@ struct worker {
     struct memclient_context *ctx;
     struct memclient_heap *heap;
     uint64_t mark;
+    unsigned place;
     uint64_t *held[HELD];
 };
 
@@ -51,6 +63,7 @@ static void worker_open(struct worker *worker)
 {
     CHECK_DONE(memclient_heap_open_name(worker->ctx, "kills", &worker->heap));
     worker->mark = memclient_heap_member(worker->heap) ^ (uint64_t)getpid() << 40;
+    __atomic_store_n(&numbers->workers[worker->place], memclient_heap_member(worker->heap), __ATOMIC_SEQ_CST);
 }
 
 static void worker_keep(struct worker *worker, unsigned at, void *p)
@@ -97,11 +110,37 @@ static void worker_give(struct worker *worker, unsigned at)
     worker_keep(worker, at, p);
 }
 
+/* The same, to one of them alone, who may have died or left the heap by then. */
+static void worker_give_one(struct worker *worker, unsigned at)
+{
+    unsigned place = pick(WORKERS);
+    uint64_t to = __atomic_load_n(&numbers->workers[place], __ATOMIC_SEQ_CST);
+    struct memclient_block block;
+    void *p;
+    int r;
+
+    worker_unmark(worker, at);
+    r = to ? memclient_block_give(worker->heap, worker->held[at], to, &block) : -ESRCH;
+    CHECK(!r || r == -ESRCH);
+    if (r) {
+        worker_keep(worker, at, worker->held[at]);
+        return;
+    }
+    worker->held[at] = NULL;
+    if (send(own_mailbox[place][0], &block, sizeof(block), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(block))
+        return;
+    /* it was swept, if that one has died since */
+    r = memclient_block_take(worker->heap, &block, &p);
+    CHECK(!r || r == -ESTALE);
+    if (!r)
+        worker_keep(worker, at, p);
+}
+
 /* Nobody takes back what was given to a reader; if it does not hear of it, the block is free when it dies. */
 static void worker_give_reader(struct worker *worker, unsigned at)
 {
     struct memclient_block_token token;
-    uint64_t to = __atomic_load_n(reader, __ATOMIC_SEQ_CST);
+    uint64_t to = __atomic_load_n(&numbers->reader, __ATOMIC_SEQ_CST);
     int r;
 
     worker_unmark(worker, at);
@@ -115,17 +154,19 @@ static void worker_give_reader(struct worker *worker, unsigned at)
     (void)send(reader_mailbox[0], &token, sizeof(token), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* What the dead had given away was freed, or its slab is gone; then the reference is stale. */
+/* What the dead had given away was freed, or its slab is gone; then the reference is stale. And it may be for the one
+ * that was in this place before: that one has it then, until it is swept. */
 static void worker_take(struct worker *worker, unsigned at)
 {
+    bool own = pick(2);
     struct memclient_block block;
     void *p;
     int r;
 
-    if (recv(mailbox[1], &block, sizeof(block), MSG_DONTWAIT) != sizeof(block))
+    if (recv(own ? own_mailbox[worker->place][1] : mailbox[1], &block, sizeof(block), MSG_DONTWAIT) != sizeof(block))
         return;
     r = memclient_block_take(worker->heap, &block, &p);
-    CHECK(!r || r == -ESTALE);
+    CHECK(!r || r == -ESTALE || (own && r == -EPERM));
     if (!r)
         worker_keep(worker, at, p);
 }
@@ -144,9 +185,10 @@ static void worker_close(struct worker *worker)
 /* What a dead member had is marked, so marks are looked at only while they are one's own. */
 static void work(int channel, void *context)
 {
-    struct worker worker = {.ctx = broker_connect_in_child(socket_path)};
+    const struct start *start = context;
+    struct worker worker = {.ctx = broker_connect_in_child(socket_path), .place = start->place};
 
-    seed = *(uint64_t *)context;
+    seed = start->seed;
     worker_open(&worker);
     tell(channel);
     for (;;) {
@@ -160,8 +202,10 @@ static void work(int channel, void *context)
             CHECK_DONE(memclient_heap_trim(worker.heap));
         else if (!worker.held[at])
             (what % 3 ? worker_alloc : worker_take)(&worker, at);
-        else if (what < 40 && *reader)
+        else if (what < 40 && numbers->reader)
             worker_give_reader(&worker, at);
+        else if (what < 90)
+            worker_give_one(&worker, at);
         else
             (what % 3 ? worker_free : worker_give)(&worker, at);
     }
@@ -214,12 +258,12 @@ static void kill_worker(struct child *child)
     assert_int_equal(child_wait(child), SIGKILL);
 }
 
-static void start_worker(struct child *child)
+static void start_worker(struct child *child, unsigned place)
 {
-    static uint64_t seeds;
+    static struct start start;
 
-    seeds = seed ^ pick(UINT32_MAX);
-    child_start(child, work, &seeds);
+    start = (struct start){.seed = seed ^ pick(UINT32_MAX), .place = place};
+    child_start(child, work, &start);
     child_hear(child);
 }
 
@@ -231,7 +275,7 @@ static void start_reader(struct child *child, struct memclient_heap *heap)
     assert_done(memclient_heap_invite(heap, &invitation, &number));
     child_start(child, read_and_free, &invitation);
     child_hear(child);
-    __atomic_store_n(reader, number, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&numbers->reader, number, __ATOMIC_SEQ_CST);
 }
 
 static int by_address(const void *a, const void *b)
@@ -266,6 +310,9 @@ static void nothing_is_lost(struct memclient_heap *heap)
 
     while (recv(mailbox[1], &block, sizeof(block), MSG_DONTWAIT) > 0)
         continue;
+    for (unsigned i = 0; i < WORKERS; i++)
+        while (recv(own_mailbox[i][1], &block, sizeof(block), MSG_DONTWAIT) > 0)
+            continue;
     assert_true(WAIT_UNTIL(memclient_heap_sweep(heap) == 0 && info_of(heap).members == 1));
     info = info_of(heap);
     assert_int_equal(info.readers, 0);
@@ -298,7 +345,7 @@ static void a_round(struct broker_process *broker, struct memclient_heap *heap, 
     if (which == WORKERS)
         start_reader(&workers[which], heap);
     else
-        start_worker(&workers[which]);
+        start_worker(&workers[which], which);
 }
 
 static struct memclient_heap *heap_new(struct memclient_context *ctx)
@@ -321,14 +368,14 @@ static void start_all(struct child *workers, struct memclient_heap *heap)
 {
     start_reader(&workers[WORKERS], heap);
     for (unsigned i = 0; i < WORKERS; i++)
-        start_worker(&workers[i]);
+        start_worker(&workers[i], i);
 }
 
 static void kill_all(struct child *workers)
 {
     for (unsigned i = 0; i <= WORKERS; i++)
         kill_worker(&workers[i]);
-    *reader = 0;
+    *numbers = (struct numbers){.reader = 0};
 }
 
 static void no_block_is_lost_or_given_twice(void **state)
@@ -345,8 +392,10 @@ static void no_block_is_lost_or_given_twice(void **state)
     (void)snprintf(socket_path, sizeof(socket_path), "%s", broker->socket);
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, mailbox));
     assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, reader_mailbox));
-    reader = mmap(NULL, sizeof(*reader), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_mapped(reader);
+    for (unsigned i = 0; i < WORKERS; i++)
+        assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own_mailbox[i]));
+    numbers = mmap(NULL, sizeof(*numbers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_mapped(numbers);
     start_all(workers, heap);
     for (unsigned long round = 1; round <= rounds; round++) {
         a_round(broker, heap, workers);
@@ -357,7 +406,11 @@ static void no_block_is_lost_or_given_twice(void **state)
         if (round != rounds)
             start_all(workers, heap);
     }
-    assert_ok(munmap(reader, sizeof(*reader)));
+    assert_ok(munmap(numbers, sizeof(*numbers)));
+    for (unsigned i = 0; i < WORKERS; i++) {
+        close(own_mailbox[i][0]);
+        close(own_mailbox[i][1]);
+    }
     close(reader_mailbox[0]);
     close(reader_mailbox[1]);
     close(mailbox[0]);

@@ -115,7 +115,7 @@ static void followed_describe(const struct memclient_event *event, char *text, s
         (void)snprintf(text, size, "it holds the buffer now");
         return;
     case MEMCLIENT_EVENT_LEFT:
-        (void)snprintf(text, size, "it gave the buffer back");
+        (void)snprintf(text, size, "it holds the buffer no more");
         return;
     case MEMCLIENT_EVENT_DIED:
         (void)snprintf(text, size, "its process died, and held the buffer");

@@ -110,6 +110,16 @@ static int alloc_next_turn(struct alloc *alloc)
     return OP_PENDING;
 }
 
+/* Each fits into the pool, so that the sum does not overflow. */
+static uint64_t alloc_bytes(const struct alloc *alloc)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < alloc->spec->n; i++)
+        bytes += alloc->spec->sizes[i];
+    return bytes;
+}
+
 static int alloc_refuse_cancelled(struct alloc *alloc)
 {
     if (alloc->state.cancel_status != STATUS_TIMED_OUT)
@@ -122,8 +132,8 @@ static int alloc_refuse_cancelled(struct alloc *alloc)
     return refuse(
         alloc_problem(alloc),
         problem_short_of(alloc_problem(alloc), STATUS_TIMED_OUT, pool_shortage(alloc->pool, alloc->spec->sizes[0])),
-        "pool %s had no room within %llu ms; wait longer, or free something", alloc->pool->name,
-        (unsigned long long)alloc->spec->wait_ms);
+        "pool %s had no room for %llu bytes within %llu ms; wait longer, or free something", alloc->pool->name,
+        (unsigned long long)alloc_bytes(alloc), (unsigned long long)alloc->spec->wait_ms);
 }
 
 /* ---- waiting for room -------------------------------------------------------------------------------------------- */

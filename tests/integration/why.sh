@@ -57,7 +57,7 @@ for _ in $(seq 1200); do memctl --json sessions | jq -e "any(.[]; .pid == $late 
 expect 0 memctl rm "$short"
 ! wait "$late" || fail "there was room"
 expect 0 memctl --json why --pid "$late"; json 'length == 1 and (.[0] | .status == "TIMED_OUT" and .used == .mine and .used == .most)'
-expect 0 memctl why --pid "$late"; shows 'had no room within 3000 ms.*\(of 16M, user '"$uid"' had [0-9]+M when it gave up\)$'
+expect 0 memctl why --pid "$late"; shows 'had no room for 16M within 3000 ms.*\(of 16M, user '"$uid"' had [0-9]+M when it gave up\)$'
 expect 0 memctl why; shows 'got 8M of pool node0-4k after .*\(of 16M, user '"$uid"' had 12M when it began to wait\)$'
 
 # ---- workers that die: what they had and, from Linux 6.15 on, how ----

@@ -231,6 +231,22 @@ void list_fill_buffer(struct broker *broker, const struct session *session, cons
     fill_name(broker, session, buffer, info);
 }
 
+void list_fill_holder(struct broker *broker, const struct session *session, const struct buffer *buffer,
+                      uint64_t holder, struct buffer_info *info)
+{
+    const struct session *one = sessions_find(&broker->sessions, holder);
+    const struct hold *hold = one ? session_hold(one, buffer->record->head.id) : NULL;
+
+    if (!hold || (one->record->uid != session->record->uid && !may_see_sharing(broker, session, buffer)))
+        return;
+    for (uint32_t i = 0; i < info->n_holders; i++)
+        if (info->holders[i] == holder)
+            return;
+    if (info->n_holders == MEMORYD_HOLDERS_MAX)
+        info->n_holders--;
+    fill_holder(hold, info);
+}
+
 int op_info(struct op *op, uint64_t id, struct buffer_info *result)
 {
     struct session *session;

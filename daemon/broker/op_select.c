@@ -184,7 +184,7 @@ int op_select_buffers(struct op *op, const struct select_args *args, struct sele
     return OP_PENDING;
 }
 
-bool op_selected(struct op *op, uint64_t id, struct buffer_info *result)
+bool op_selected(struct op *op, uint64_t id, uint64_t holder, struct buffer_info *result)
 {
     struct problem problem = PROBLEM_NULL;
     struct op again = {.broker = op->broker, .session = op->session, .problem = problem};
@@ -195,5 +195,7 @@ bool op_selected(struct op *op, uint64_t id, struct buffer_info *result)
         !may_see_buffer(op->broker, session, buffer))
         return false;
     list_fill_buffer(op->broker, session, buffer, result);
+    if (holder)
+        list_fill_holder(op->broker, session, buffer, holder, result);
     return true;
 }

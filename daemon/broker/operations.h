@@ -422,8 +422,9 @@ struct select_result {
 };
 
 int op_select_buffers(struct op *op, const struct select_args *args, struct select_result *result);
-/* What there is to know of one of them now. False: it has ended, or is not this session's to see any more. */
-bool op_selected(struct op *op, uint64_t id, struct buffer_info *result);
+/* What there is to know of one of them now; if a session was asked for, its hold is among those that are told. False:
+ * it has ended, or is not this session's to see any more. */
+bool op_selected(struct op *op, uint64_t id, uint64_t holder, struct buffer_info *result);
 
 /* What the pools have together. */
 struct pools_sums {

@@ -64,6 +64,7 @@ struct listing {
     size_t used;
     uint32_t most;
     struct select_result *selected; /* of SELECT_BUFFERS: its rows are made in answering; or NULL */
+    uint64_t holder;                /* … the session whose buffers were asked for, or 0 */
     ProtobufCMessage *rows[LISTING_ROWS];
 };
 

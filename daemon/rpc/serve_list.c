@@ -121,7 +121,7 @@ static void list_add_selected(struct request *request)
     arena_reset(&request->call.rpc->scratch);
     list->most = LISTING_ROWS;
     for (uint32_t i = 0; i < selected->n && !full; i++) {
-        if (!op_selected(&request->op, selected->ids[i], &row.buffer))
+        if (!op_selected(&request->op, selected->ids[i], list->holder, &row.buffer))
             continue;
         full = !list_add(request, &row);
         if (!full)
@@ -207,5 +207,6 @@ int serve_select_buffers(struct request *request, const Memoryd__V1__SelectReque
 
     (void)snprintf(args.pool, sizeof(args.pool), "%s", m->pool);
     list->selected = &request->args.selected;
+    list->holder = m->session;
     return op_select_buffers(&request->op, &args, list->selected);
 }

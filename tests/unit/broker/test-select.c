@@ -26,7 +26,7 @@ static struct buffer_info info_of(uint64_t session, uint64_t id)
     struct op op = {.broker = host.broker, .session = session};
     struct buffer_info info;
 
-    assert_true(op_selected(&op, id, &info));
+    assert_true(op_selected(&op, id, 0, &info));
     return info;
 }
 
@@ -182,7 +182,7 @@ static void what_is_another_users_is_neither_listed_nor_counted(void **state)
     assert_int_equal(found.sums.bytes, 0);
     assert_int_equal(n_of(stranger, (struct select_args){.only_uid = true, .uid = 7001}), 0);
     assert_int_equal(n_of(stranger, (struct select_args){.session = session}), 0);
-    assert_false(op_selected(&op, ids[0], &info));
+    assert_false(op_selected(&op, ids[0], 0, &info));
 }
 
 static void share_with(uint64_t from, uint64_t to, uint64_t buffer)
@@ -214,6 +214,37 @@ struct asked {
 };
 
 /* Others are served between its slices, what ends meanwhile is not in it, and its session may end, too. */
+/* However many others hold it. */
+static void the_session_that_was_asked_for_is_among_the_holders(void **state)
+{
+    enum { N = MEMORYD_HOLDERS_MAX + 4 };
+    const struct share_args terms = {.rights = RIGHT_READ};
+    uint64_t owner = host_session(1), sessions[N], buffer;
+    struct op op = {.broker = host.broker, .session = owner};
+    struct buffer_info info;
+    uint8_t token[32];
+
+    assert_int_equal(host_alloc(owner, SIZE, 0, &buffer), 0);
+    assert_int_equal(host_share(owner, buffer, &terms, token), 0);
+    for (unsigned i = 0; i < N; i++) {
+        sessions[i] = host_session(2 + i);
+        assert_int_equal(host_open(sessions[i], token, RIGHT_READ, NULL), 0);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        unsigned n = 0;
+
+        assert_true(op_selected(&op, buffer, sessions[i], &info));
+        assert_int_equal(info.n_holders, MEMORYD_HOLDERS_MAX);
+        for (unsigned j = 0; j < info.n_holders; j++)
+            n += info.holders[j] == sessions[i] && info.holder_rights[j] == RIGHT_READ && info.holder_since_ms[j];
+        assert_int_equal(n, 1);
+    }
+    assert_int_equal(info.holds, N + 1);
+    /* of one that does not hold it there is nothing to tell */
+    assert_true(op_selected(&op, buffer, sessions[0] + 100000, &info));
+    assert_int_equal(info.n_holders, MEMORYD_HOLDERS_MAX);
+}
+
 static void I7_many_are_looked_at_in_slices(void **state)
 {
     enum { N = 6000 };
@@ -242,8 +273,8 @@ static void I7_many_are_looked_at_in_slices(void **state)
     assert_true(asked.result.sums.buffers == N || asked.result.sums.buffers == N - 1);
     assert_int_equal(given_up.call.status, STATUS_STALE);
     host_settle();
-    assert_false(op_selected(&op, ids[0], &info));
-    assert_true(op_selected(&op, ids[1], &info));
+    assert_false(op_selected(&op, ids[0], 0, &info));
+    assert_true(op_selected(&op, ids[1], 0, &info));
 }
 
 int main(void)
@@ -256,6 +287,7 @@ int main(void)
         TEST(what_was_asked_for_is_chosen),
         TEST(what_is_another_users_is_neither_listed_nor_counted),
         TEST(who_was_given_a_buffer_sees_it_and_not_who_else_has_it),
+        TEST(the_session_that_was_asked_for_is_among_the_holders),
         TEST(I7_many_are_looked_at_in_slices),
 #undef TEST
     };

@@ -430,7 +430,7 @@ int op_select_buffers(struct op *op, const struct select_args *args, struct sele
     return operation(op, "select_buffers");
 }
 
-bool op_selected(struct op *op, uint64_t id, struct buffer_info *result)
+bool op_selected(struct op *op, uint64_t id, uint64_t holder, struct buffer_info *result)
 {
     widest(result, id);
     return id != fake.ended;

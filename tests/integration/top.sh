@@ -52,6 +52,18 @@ json '.[0] | .sums == {buffers: 5, bytes: 15728640, huge_bytes: 0, detached: 0, 
 # ---- recorded, and another order and choice of it ----
 cp "$dir/out" "$dir/record"
 memctl --json buffers >"$dir/listing"
+# who has lost the connection makes no requests: how many each second is not known, which is not 0
+memctl open top/5 sleep 1000 >"$dir/out" 2>&1 &
+holder=$!
+trap 'kill "$holder"; wait "$holder"; kill "$broker" && wait "$broker"; rm -rf "$dir"' EXIT
+for _ in $(seq 1200); do
+    memctl --json sessions | jq -e "any(.[]; .pid == $holder and (.connected | not))" >/dev/null && break
+    sleep 0.05
+done
+expect 0 memctl --json top --interval 100ms
+json '.[0].processes | map(select(.pid == '"$holder"')) | length == 1 and .[0].rate == 0 and .[0].request_rate == null'
+kill "$holder"; wait "$holder" 2>/dev/null
+trap '[ -z "$broker" ] || { kill "$broker" && wait "$broker"; } 2>/dev/null || :; rm -rf "$dir"' EXIT
 kill "$broker" && wait "$broker"
 broker=
 # a listing does not say when it was taken, and an older one lacks what there was not yet

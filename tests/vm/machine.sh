@@ -49,6 +49,7 @@ look_at_machine() {
         for node in 0 1 2 3; do as_stranger memctl rm machine/$kind$node || fail "memctl rm"; done
     done
     limit_machine
+    examine_machine
     memctl check || fail "memctl check"
 }
 
@@ -70,4 +71,33 @@ limit_machine() {
     systemctl set-property --runtime memoryd.service MemoryMax=infinity
     [ "$(pid_of keeper)" = "$keeper" ] || fail "the kernel has killed the keeper"
     [ "$(memctl status --json | jq '.[0].restarts')" = 0 ] || fail "the kernel has killed the broker"
+}
+
+# row CHECK FILTER [SOCKET]: what memctl doctor finds is so
+row() {
+    memctl --socket "${3-/run/memoryd/memoryd.sock}" --json doctor | jq --arg check "$1" '.[] | select(.check == $check)' >/tmp/row
+    jq -e "$2" /tmp/row >/dev/null || fail "memctl doctor: not $2: $(cat /tmp/row)"
+}
+
+# memctl doctor, where there is all that it looks for, and what its lines bring
+examine_machine() {
+    local private=/tmp/private/m.sock
+
+    row nodes '.ratio > 0 and (.detail | startswith("4 NUMA nodes; memory of node "))'
+    row /dev/udmabuf '.ok and .ratio > 0 and (.detail | endswith("and the broker adopts one"))'
+    row "broker's memory" .ok
+    systemctl set-property --runtime memoryd.service MemoryMax=300M || fail "no MemoryMax="
+    row "broker's memory" '(.ok | not) and .ratio > 1'
+    bash -c "$(jq -r .mend /tmp/row)" || fail "not done: $(jq -r .mend /tmp/row)"
+    row "broker's memory" .ok
+    systemctl set-property memoryd.service MemoryMax=infinity
+
+    # one that is no service
+    mkdir -m 700 "${private%/*}"
+    (ulimit -n 5000 && exec memoryd --socket $private >/tmp/private/log 2>&1) &
+    for _ in $(seq 600); do [ ! -S $private ] || break; sleep 0.05; done
+    row "broker's descriptors" '(.ok | not) and .ratio > 100' $private
+    bash -c "$(jq -r .mend /tmp/row)" || fail "not done: $(jq -r .mend /tmp/row)"
+    row "broker's descriptors" .ok $private
+    kill $! && wait $! || fail "the private broker ends with $?"
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <memclient/cl_svm_memoryd.h>
 #include <memclient/memclient.h>
@@ -122,6 +123,14 @@ static void doctor_check_loader(struct findings *findings, void *library)
                     knows ? "" : " does not know OPENCL_LAYERS: 2.3 does");
 }
 
+/* The line that starts the system's broker, where that is the one which is wanted, and systemd runs. */
+static const char *doctor_mend_broker(const struct invocation *invocation)
+{
+    const char *other = invocation->socket ? invocation->socket : secure_getenv("MEMORYD_SOCKET");
+
+    return !other && !access("/run/systemd/system", F_OK) ? "systemctl enable --now memoryd.socket" : NULL;
+}
+
 /* Connects as a program does, but starts no broker. NULL: there is none. */
 static struct memclient_context *doctor_check_broker(struct findings *findings, const struct invocation *invocation)
 {
@@ -136,7 +145,9 @@ static struct memclient_context *doctor_check_broker(struct findings *findings, 
     r = memclient_context_open(&options, &ctx);
     if (r < 0) {
         findings->no_broker = is_without_broker(r);
-        findings_report(findings, "broker", false, "%s", memclient_error());
+        findings_report_mend(findings, "broker", false,
+                             (struct remedy){.mend = findings->no_broker ? doctor_mend_broker(invocation) : NULL}, "%s",
+                             memclient_error());
         return NULL;
     }
     r = memclient_context_query(ctx, &info);

@@ -223,6 +223,12 @@ mistakes_at_a_first_start "$config"
 systemctl stop memoryd.service memoryd.socket || fail stop
 [ "$(value memoryd.service Result)" = success ] || fail "stop: $(value memoryd.service Result)"
 [ ! -e /run/memoryd/memoryd.sock ] || fail "the socket is left behind"
+
+if command -v jq >/dev/null; then
+    mend=$(memctl --json doctor | jq -r '.[] | select(.check == "broker") | .mend // empty')
+    bash -c "$mend" && memctl status >/dev/null || fail "no broker after: $mend"
+    systemctl stop memoryd.service memoryd.socket || fail stop
+fi
 [ $failures = 0 ] || journalctl -u memoryd.service --no-pager -o cat | tail -n 40
 exit $failures
 INSIDE

@@ -65,9 +65,8 @@ bool may_see_sharing(const struct broker *broker, const struct session *session,
 int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what)
 {
     if (ledger_id_was_given(broker->ledger, id))
-        return refuse(problem, STATUS_STALE,
-                      "there is no %s %llu any more, or the number was another thing's; none is used again", what,
-                      (unsigned long long)id);
+        return refuse(problem, STATUS_STALE, "%s %llu has ended, or the id was another thing's; ids are not used again",
+                      what, (unsigned long long)id);
     return refuse(problem, STATUS_NO_SUCH_ID, "there never was a %s %llu", what, (unsigned long long)id);
 }
 

@@ -76,7 +76,7 @@ expect 0 memctl --json why --pid 1; json '. == []'
 expect 0 memctl --json why --uid "$((uid + 1))"; json '. == []'
 expect 2 memctl events --kind odd; said 'there are: refused, waited, ended, started, done, held, .*discarded, .*shutdown'
 expect 1 memctl rm id:999999; said 'there never was a buffer 999999'
-expect 1 memctl rm "id:$(memctl --json sessions | jq '.[0].id')"; said 'there is no buffer [0-9]+ any more, or the number was another'
+expect 1 memctl rm "id:$(memctl --json sessions | jq '.[0].id')"; said 'buffer [0-9]+ has ended, or the id was another thing'
 
 # ---- who holds it ----
 memctl open late sh -c 'echo >"$0"; read -r _ <"$1"' "$dir/opened" "$(mkfifo "$dir/go"; echo "$dir/go")" >/dev/null 2>&1 &

@@ -49,6 +49,7 @@ LISTING(reservations, LIST_RESERVATIONS, memclient_reservation_info)
 LISTING(names, LIST_NAMES, memclient_name_info)
 LISTING(tokens, LIST_TOKENS, memclient_token_info)
 LISTING(limits, LIST_LIMITS, memclient_limit_info)
+
 struct limits_of_caller {
     struct limits_caller caller;
     uid_t uid;

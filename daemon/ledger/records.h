@@ -54,7 +54,9 @@ struct session_record {
     uint32_t subscribed; /* EventKind bits */
     uint64_t identity;   /* of the process */
     uint64_t created_ms;
-    uint64_t lost_at;      /* when its connection was lost; 0 = it has one, or lost it with a broker */
+    /* when its connection was lost, or when it began, until its client knows of it; 0 = it has a connection, or lost it
+     * with a broker */
+    uint64_t lost_at;
     uint64_t acknowledged; /* no reply up to this sequence is needed again */
     uint32_t ended;        /* being taken apart */
     uint32_t unused;

@@ -117,7 +117,7 @@ expect 3 memctl open plain sh -c 'exit 3'
 expect 0 memctl open plain
 eventually has of-buffer '.kind == "held" and .buffer == '"$id"' and .uid == '"$(id -u)"' and .pid > 0 and .session > 0'
 eventually has of-buffer '.kind == "died" and .buffer == '"$id"
-eventually has of-buffer '.kind == "left"'
+eventually has of-buffer '.kind == "left" and .detail == "it holds the buffer no more"'
 eventually has of-buffer '.kind == "death" and (.end == "exited" and .exit_status == 3 or .end == "unknown")'
 eventually has of-all '.kind == "held" and .buffer == '"$other"
 lacks of-buffer '.buffer == '"$other" || fail "another buffer's"

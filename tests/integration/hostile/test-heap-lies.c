@@ -7,6 +7,7 @@
 #include "tests/integration/clients.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <memclient/heap.h>
 
@@ -246,6 +247,64 @@ static void what_is_laid_out_otherwise_is_not_opened(void **state)
     memclient_buffer_unref(bufs[0]);
     memclient_buffer_unref(bufs[1]);
     memclient_heap_close(heap);
+    memclient_context_close(liar);
+    memclient_context_close(ctx);
+    broker_finish(broker);
+}
+
+static void take_without_descriptors(int channel, void *context)
+{
+    const char *socket = context;
+    struct memclient_context *ctx = broker_connect_in_child(socket);
+    struct memclient_heap *heap;
+    struct memclient_block block;
+    struct rlimit limit;
+    rlim_t before;
+    int next;
+    void *p;
+
+    CHECK_DONE(memclient_heap_open_name(ctx, "few", &heap));
+    tell(channel);
+    CHECK(take_bytes(channel, &block, sizeof(block)));
+    CHECK(!getrlimit(RLIMIT_NOFILE, &limit));
+    before = limit.rlim_cur;
+    /* so many are open, and it can still poll() them */
+    next = dup(channel);
+    CHECK(next > 0 && !close(next));
+    limit.rlim_cur = (rlim_t)next;
+    CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+    CHECK(memclient_block_take(heap, &block, &p) == -EMFILE);
+    CHECK(strstr(memclient_error(), "ulimit -n"));
+    limit.rlim_cur = before;
+    CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+    CHECK_DONE(memclient_block_take(heap, &block, &p));
+    memclient_heap_close(heap);
+    memclient_context_close(ctx);
+}
+
+/* Why a slab cannot be had is told in its own words, though the entry behind it leads to none. */
+static void of_several_slabs_the_one_that_is_wanted_says_why(void **state)
+{
+    struct broker_process *broker = broker_for_test(NULL);
+    struct memclient_context *ctx = broker_connect(broker), *liar = broker_connect(broker);
+    struct memclient_heap *heap = heap_new(ctx, "few", BLOCK, 16 * BLOCK);
+    struct memclient_buffer *control_buf;
+    struct heap_control *control = map_control(liar, heap, &control_buf);
+    struct memclient_block block;
+    struct child child;
+    void *p;
+
+    child_start(&child, take_without_descriptors, broker->socket);
+    child_hear(&child);
+    assert_done(memclient_heap_alloc(heap, BLOCK, &p));
+    control->slabs[1].class = HEAP_CLASSES;
+    control->slabs[1].word = entry_make(ENTRY_LIVE, 0, 2);
+    assert_done(memclient_block_give(heap, p, 0, &block));
+    assert_true(pass_bytes(child.channel, &block, sizeof(block)));
+    child_finish(&child);
+    control->slabs[1].word = entry_make(ENTRY_FREE, 0, 4);
+    memclient_buffer_unref(control_buf);
+    assert_done(memclient_heap_destroy(heap));
     memclient_context_close(liar);
     memclient_context_close(ctx);
     broker_finish(broker);
@@ -526,6 +585,7 @@ int main(void)
         at_broker(what_is_no_queue_is_not_written),
         at_broker(the_queue_of_another_reader_is_not_written),
         at_broker(what_is_laid_out_otherwise_is_not_opened),
+        at_broker(of_several_slabs_the_one_that_is_wanted_says_why),
         at_broker(no_member_cuts_what_others_map),
         at_broker(memory_of_others_is_no_slab),
         at_broker(other_buffers_keep_their_names),

@@ -7,6 +7,7 @@
 #include "rpc/connect.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,9 @@
 #include "rpc/interrupt.h"
 
 #define SYSTEM_SOCKET "/run/memoryd/memoryd.sock"
+
+/* How long a wait for room lasts before it looks up: whether the caller has given up, or a signal asks for that. */
+#define CONNECT_WAIT_MS 50
 
 /* Only the user, or root, may serve the socket in the user's folder. */
 static int connect_check_owner(int socket, const char *path)
@@ -46,16 +50,6 @@ uint64_t connect_pause_ns(unsigned attempt)
     return (1 + (clock_now_us() + (uint64_t)getpid()) % (UINT64_C(2) << shift)) * NSEC_PER_MSEC;
 }
 
-/* -EINTR if the program wants the wait to end. */
-static int connect_back_off(unsigned attempt, uint64_t deadline)
-{
-    uint64_t now = clock_now_ns();
-    uint64_t until = deadline_at(now, connect_pause_ns(attempt));
-
-    poll(NULL, 0, deadline_poll_ms(until < deadline ? until : deadline, now));
-    return interrupt_is_wanted() ? interrupt_fail() : 0;
-}
-
 int connect_once(int socket, const char *path, bool private)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -66,15 +60,31 @@ int connect_once(int socket, const char *path, bool private)
     if (!n || n >= sizeof(address.sun_path))
         return fail_with(ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes", path, sizeof(address.sun_path) - 1);
     memcpy(address.sun_path, path, n + 1);
-    do
-        r = connect(socket, (const struct sockaddr *)&address, sizeof(address));
-    while (r < 0 && errno == EINTR);
+    r = connect(socket, (const struct sockaddr *)&address, sizeof(address));
     if (r < 0) {
         r = errno;
         return fail_with(r, "%s: %s%s", path, strerror_r(r, text, sizeof(text)),
                          r == EACCES ? "; the modes of the socket and its folders keep this user out" : "");
     }
     return private ? connect_check_owner(socket, path) : 0;
+}
+
+/*
+ * The same, when the queue of those whom the broker has not accepted yet is full. No poll tells when there is room, but
+ * a connect() that waits has its place among those who do. -EAGAIN or -EINTR: it is time to look up.
+ */
+static int connect_wait(int socket, const char *path, bool private)
+{
+    const struct timeval most = {.tv_usec = CONNECT_WAIT_MS * 1000}, forever = {0};
+    int flags = fcntl(socket, F_GETFL), r;
+
+    if (flags < 0 || setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most)) < 0 ||
+        fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) < 0)
+        return fail_errno("waiting until the broker accepts connections");
+    r = connect_once(socket, path, private);
+    (void)fcntl(socket, F_SETFL, flags);
+    (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &forever, sizeof(forever));
+    return r;
 }
 
 static bool connect_is_absent(int r)
@@ -89,12 +99,13 @@ static int connect_path(const char *path, bool private, uint64_t deadline, struc
 
     if (fd < 0)
         return fail_errno("socket");
-    for (unsigned attempt = 0; (r = connect_once(fd, path, private)) == -EAGAIN; attempt++) {
+    r = connect_once(fd, path, private);
+    while (r == -EAGAIN || r == -EINTR) {
+        if (interrupt_is_wanted())
+            return interrupt_fail();
         if (deadline_passed(deadline, clock_now_ns()))
             return fail_with(ETIMEDOUT, "the broker at %s does not accept connections", path);
-        r = connect_back_off(attempt, deadline);
-        if (r)
-            break;
+        r = connect_wait(fd, path, private);
     }
     if (r)
         return r;
@@ -144,6 +155,16 @@ static int connect_usual(const char *path, uint64_t deadline, struct connected *
     return connect_is_absent(r) && first == -ECONNREFUSED ? first : r;
 }
 
+/* -EINTR if the program wants the wait to end. */
+static int connect_pause(unsigned attempt, uint64_t deadline)
+{
+    uint64_t now = clock_now_ns();
+    uint64_t until = deadline_at(now, connect_pause_ns(attempt));
+
+    poll(NULL, 0, deadline_poll_ms(until < deadline ? until : deadline, now));
+    return interrupt_is_wanted() ? interrupt_fail() : 0;
+}
+
 /* Nobody listens: starts a private broker, where that is wanted. */
 static int connect_started(const char *path, unsigned autostart, uint64_t deadline, bool refused,
                            struct connected *found)
@@ -167,7 +188,7 @@ static int connect_started(const char *path, unsigned autostart, uint64_t deadli
         /* where the exit of `memoryd --autostart` could not be seen, the broker may take a while */
         if (!connect_is_absent(r) || deadline_passed(deadline, clock_now_ns()) || attempt > 200)
             return r;
-        r = connect_back_off(attempt, deadline);
+        r = connect_pause(attempt, deadline);
         if (r)
             return r;
     }

@@ -22,7 +22,8 @@ struct connected {
 int connect_broker(const char *path, unsigned autostart, uint64_t deadline, struct connected *connected);
 
 /*
- * Tries once to connect. 0, or a negative errno with a sentence; -EAGAIN: the broker's queue is full, try again later.
+ * Tries once to connect. 0, or a negative errno with a sentence. -EAGAIN: the broker's queue is full, and the socket
+ * does not wait, or has waited as long as it may; -EINTR: a signal came while it waited. Both can be tried again.
  */
 int connect_once(int socket, const char *path, bool private);
 

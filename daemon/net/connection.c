@@ -15,13 +15,6 @@
 
 #include "proto/sockio.h"
 
-/*
- * A user's connections that wait for their first turn. With more, for each that comes some of the others are looked at:
- * two, so that there are at most about twice as many as are still open at the other end.
- */
-#define UNIDENTIFIED_MANY 64
-#define LEFT_LOOKED_AT    2
-
 void connection_arm_deadline(struct connection *connection, uint64_t ms)
 {
     struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
@@ -206,19 +199,16 @@ static void connection_end(struct connection *connection)
         net_fail(net, r);
 }
 
-/* A client that connects and leaves as fast as it can would have all its user's connections waiting here. */
-void connections_end_left(struct net_user *user)
+void user_end_left(struct net_user *user)
 {
-    for (unsigned n = 0; n < LEFT_LOOKED_AT && user->n_unidentified > UNIDENTIFIED_MANY; n++) {
-        struct list *link = list_pop(&user->unidentified);
-        struct connection *connection = container_of(link, struct connection, unidentified_link);
+    struct list *link = list_pop(&user->unidentified);
+    struct connection *connection = container_of(link, struct connection, unidentified_link);
 
-        list_append(&user->unidentified, link);
-        if (!socket_is_left(connection->fd))
-            continue;
-        connection_close(connection, LOG_LEVEL_DEBUG, "has left before it was its turn");
-        connection_end(connection);
-    }
+    list_append(&user->unidentified, link);
+    if (!socket_is_left(connection->fd))
+        return;
+    connection_close(connection, LOG_LEVEL_DEBUG, "has left before it was its turn");
+    connection_end(connection);
 }
 
 /* A turn: one thing. */

@@ -2,6 +2,8 @@
 /* See fair_queue.h. */
 #include "net/fair_queue.h"
 
+#include "base/cleanup.h"
+
 static int flow_compare(const struct fair_flow *a, const struct fair_flow *b)
 {
     if (a->used != b->used)
@@ -18,7 +20,7 @@ void fair_queue_init(struct fair_queue *queue, const struct fair_clocks *clocks)
 
 void fair_flow_init(struct fair_flow *flow)
 {
-    *flow = (struct fair_flow){.weight = 1};
+    *flow = (struct fair_flow){0};
     list_init(&flow->tasks);
 }
 
@@ -40,6 +42,8 @@ void fair_flow_remove(struct fair_queue *queue, struct fair_flow *flow)
     flow_leave(queue, flow);
     if (queue->runs == flow)
         queue->runs = NULL;
+    if (queue->pays == flow)
+        queue->pays = NULL;
 }
 
 void fair_task_init(struct fair_task *task, void (*run)(struct fair_task *task))
@@ -49,10 +53,15 @@ void fair_task_init(struct fair_task *task, void (*run)(struct fair_task *task))
 }
 
 /* It was away. */
-static void flow_begin(struct fair_queue *queue, struct fair_flow *flow)
+static void flow_return(const struct fair_queue *queue, struct fair_flow *flow)
 {
     if (flow->used < queue->level - FAIR_AHEAD_NS)
         flow->used = queue->level - FAIR_AHEAD_NS;
+}
+
+static void flow_begin(struct fair_queue *queue, struct fair_flow *flow)
+{
+    flow_return(queue, flow);
     if (queue->runs || !fair_queue_is_empty(queue))
         queue->shared = true;
     flow_wait(queue, flow);
@@ -103,17 +112,35 @@ static void flow_charge(struct fair_queue *queue, struct fair_flow *flow, uint64
 {
     const uint64_t most = queue->level + FAIR_BEHIND_NS;
 
-    flow->used += ns / flow->weight;
+    flow->used += ns;
     if (flow->used > most)
         flow->used = most;
     if (flow->used > queue->most)
         queue->most = flow->used;
 }
 
+/* Its place among those that wait is another one afterwards. */
+static void flow_charge_other(struct fair_queue *queue, struct fair_flow *flow, uint64_t ns)
+{
+    bool waiting = flow->waiting;
+
+    flow_leave(queue, flow);
+    flow_return(queue, flow);
+    flow_charge(queue, flow, ns);
+    if (waiting)
+        flow_wait(queue, flow);
+}
+
+static bool flow_has_many(const struct fair_flow *flow)
+{
+    return flow->many || flow->tasks.next != flow->tasks.prev;
+}
+
 static void queue_serve(struct fair_queue *queue, struct fair_flow *flow)
 {
     struct fair_task *task = container_of(list_pop(&flow->tasks), struct fair_task, link);
-    uint64_t before = queue->clock;
+    uint64_t before = queue->clock, cost;
+    struct fair_flow *other;
 
     flow_leave(queue, flow);
     if (flow->used > queue->level)
@@ -121,12 +148,23 @@ static void queue_serve(struct fair_queue *queue, struct fair_flow *flow)
     queue->runs = flow;
     task->run(task);
     queue->clock = queue->clocks->now();
-    if (!queue->runs)
+    flow = steal_ptr(&queue->runs);
+    other = steal_ptr(&queue->pays);
+    if (!flow && !other)
         return;
-    queue->runs = NULL;
-    flow_charge(queue, flow, queue_cost(queue, queue->clock - before));
+    cost = queue_cost(queue, queue->clock - before);
+    if (other && other != flow)
+        flow_charge_other(queue, other, cost / 2);
+    if (!flow)
+        return;
+    flow_charge(queue, flow, flow_has_many(flow) ? cost : cost / 2);
     if (!list_is_empty(&flow->tasks))
         flow_wait(queue, flow);
+}
+
+void fair_queue_charge(struct fair_queue *queue, struct fair_flow *flow)
+{
+    queue->pays = flow;
 }
 
 bool fair_queue_run(struct fair_queue *queue, uint64_t ns)

@@ -4,9 +4,17 @@
  *
  * A task is a small piece of work that a user caused: one packet of a connection, the end of a connection, the end of a
  * process. The tasks of a user are a flow, in order of arrival. It is always the turn of the flow that has used least
- * (start-time fair queueing). So a user with thousands of connections has the same part of the loop as one with a
- * single connection, who asks for dear things is served less often than who asks for cheap ones, and who asks for less
- * than its part does not wait for who always asks for more, but for the one task that runs.
+ * (start-time fair queueing). So a user with thousands of connections has no more of the loop than one with a single
+ * connection, who asks for dear things is served less often than who asks for cheap ones, and who asks for less than
+ * its part does not wait for who always asks for more, but for the one task that runs.
+ *
+ * A flow pays half for a task that leaves it no more than one other. Who waits for each answer cannot ask again before
+ * it has that, and until then the loop is the others' in any case; who has more to do has that done meanwhile. So the
+ * former waits for one of the latter's tasks at most, where it would wait for two as soon as they are cheaper than its
+ * own.
+ *
+ * Somebody else may have caused a task, too, who then pays half of it: those who connect have one flow together, since
+ * who it was is known only afterwards.
  *
  * A flow that was away has not saved up what it did not use: it starts a little before the others, with what a few
  * requests cost. What it has used too much is remembered as long as the queue is busy, but not without end.
@@ -45,6 +53,7 @@ struct fair_queue {
     uint64_t most;           /* what any flow has used */
     uint64_t clock;          /* when the last task ended */
     struct fair_flow *runs;  /* that of the task that runs, unless it was removed meanwhile */
+    struct fair_flow *pays;  /* another one that pays for that task, too; or NULL */
     const struct fair_clocks *clocks;
     bool shared;          /* in this busy period there was more than one flow, */
     bool looked;          /* and the processor time was asked for: */
@@ -55,9 +64,9 @@ struct fair_queue {
 struct fair_flow {
     RB_ENTRY(fair_flow) entry;
     struct list tasks;
-    uint64_t used;   /* ns, divided by the weight */
-    unsigned weight; /* so many parts are its own */
-    bool waiting;    /* it is in the queue */
+    uint64_t used; /* ns */
+    bool waiting;  /* it is in the queue */
+    bool many;     /* its one task stands for any number */
 };
 
 void fair_queue_init(struct fair_queue *queue, const struct fair_clocks *clocks);
@@ -72,6 +81,9 @@ void fair_queue_add(struct fair_queue *queue, struct fair_flow *flow, struct fai
 void fair_queue_put_first(struct fair_flow *flow, struct fair_task *task);
 /* The flow has no part in the queue any more if this was its last task. */
 void fair_queue_remove(struct fair_queue *queue, struct fair_flow *flow, struct fair_task *task);
+
+/* This flow pays for the task that runs, beside the task's own: its user has caused it. */
+void fair_queue_charge(struct fair_queue *queue, struct fair_flow *flow);
 
 /* Runs tasks for about so long, one at least if there is any. Returns whether there are more. */
 bool fair_queue_run(struct fair_queue *queue, uint64_t ns);

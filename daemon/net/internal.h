@@ -62,8 +62,9 @@ struct connection *connection_free(struct connection *connection);
 
 /* Has its client closed this socket? */
 bool socket_is_left(int fd);
-/* This user connects. If many of its connections wait for their first turn, ends some that have left again. */
-void connections_end_left(struct net_user *user);
+/* Looks at the one of the user's connections that has waited longest for its first turn, or to be looked at, and ends
+ * it if it has left. */
+void user_end_left(struct net_user *user);
 
 /* Has it served in its turn, if there is anything to do. */
 void connection_schedule(struct connection *connection);

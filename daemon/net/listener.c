@@ -6,10 +6,11 @@
  * it takes to know whose limits apply, and no more; the rest of a connection's beginning is done in a turn of its user
  * (connection.c).
  *
- * Accepting takes turns with the users (fair_queue.h), one connection at a time, so that a storm has a part of the loop
- * like any other work. Who has left meanwhile is not let in at all: that is most of a storm, and to let them in and see
- * them leave costs several times as much as to connect and leave does. Their user's part of the loop would not do, and
- * it would soon have all the connections that it may have.
+ * Accepting takes turns with the users (fair_queue.h), one small step at a time, so that a storm has a part of the loop
+ * like any other work. Who connects pays for that, so that it is not one more part beside the user's own. Who has left
+ * meanwhile is not let in at all: that is most of a storm, and to let them in and see them leave costs several times as
+ * much as to connect and leave does. Their user's part of the loop would not do, and it would soon have all the
+ * connections that it may have.
  */
 
 #include "net/listener.h"
@@ -28,11 +29,11 @@
 
 #define TURN_AWAY_MAX 16
 /*
- * Parts of the loop that those who connect have together, beside one of each user. Were it less than a storm takes, the
- * kernel's queue would be full, and new clients would wait until thousands are let in; were it more, clients that only
- * call would have less beside a storm.
+ * A user's connections that wait for their first turn. With more, for each that comes some of the others are looked at:
+ * two, so that there are at most about twice as many as are still open at the other end.
  */
-#define LISTENER_WEIGHT 2
+#define UNIDENTIFIED_MANY 64
+#define LEFT_LOOKED_AT    2
 
 struct listener {
     struct net *net;
@@ -40,7 +41,10 @@ struct listener {
     int spare;
     unsigned pauses; /* in a row */
     struct fair_flow flow;
-    struct fair_task task; /* accepts one */
+    struct fair_task task; /* accepts one, or does what comes of that */
+    struct net_user *user; /* who connected last, while something comes of it; or NULL */
+    int left;              /* its socket if it has left, to be closed; or -1 */
+    unsigned looks;        /* so many of its other connections are to be looked at */
     struct event event;
     struct event pause_event;
 };
@@ -192,6 +196,14 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
     connection->crowded = crowded;
 }
 
+/* Who connected, or NULL if that is unknown. Takes the reference. */
+static void listener_charge(struct listener *listener, struct net_user *user)
+{
+    listener->user = user;
+    if (user)
+        fair_queue_charge(&listener->net->queue, &user->flow);
+}
+
 /* Takes the socket. */
 static void listener_receive(struct listener *listener, int fd)
 {
@@ -200,10 +212,14 @@ static void listener_receive(struct listener *listener, int fd)
     struct peer peer = PEER_NULL;
     struct net_user *user = NULL;
     bool peeks = !sockio_refuses_fds(fd);
+    uid_t uid;
     int r;
 
     if (!peeks && socket_is_left(fd)) {
-        fd_close(fd);
+        listener->left = fd;
+        listener->looks = 0;
+        if (!peer_uid(fd, &uid))
+            listener_charge(listener, net_user_get(net, uid));
         return;
     }
     r = peer_init_user(&peer, fd);
@@ -217,11 +233,33 @@ static void listener_receive(struct listener *listener, int fd)
         listener_admit(listener, &fd, &peer, user, peeks);
     if (fd >= 0)
         net_close_socket(net, r ? (uid_t)-1 : peer.uid, fd, peeks);
-    if (user) {
-        connections_end_left(user);
-        net_user_unref(net, user);
-    }
     peer_deinit(&peer);
+    listener->looks = LEFT_LOOKED_AT;
+    listener_charge(listener, user);
+}
+
+/* Is there something left to do for the last one that connected? */
+static bool listener_goes_on(const struct listener *listener)
+{
+    return listener->left >= 0 ||
+           (listener->user && listener->looks && listener->user->n_unidentified > UNIDENTIFIED_MANY);
+}
+
+/*
+ * A little at a time: its socket is closed if it has left; and if many connections of its user wait for their first
+ * turn, some are ended that have left. A client that connects and leaves as fast as it can would have all its user's
+ * connections waiting otherwise.
+ */
+static void listener_go_on(struct listener *listener)
+{
+    if (listener->user)
+        fair_queue_charge(&listener->net->queue, &listener->user->flow);
+    if (listener->left >= 0) {
+        listener->left = fd_close(listener->left);
+        return;
+    }
+    listener->looks--;
+    user_end_left(listener->user);
 }
 
 /* Each client that is turned away with packets of its own is one more connection to end. */
@@ -274,8 +312,15 @@ static void listener_turn(struct fair_task *task)
 
     if (listener->spare < 0)
         listener->spare = open_spare();
-    if (accept_one(listener))
-        fair_queue_add(&listener->net->queue, &listener->flow, task);
+    if (listener_goes_on(listener)) {
+        listener_go_on(listener);
+    } else {
+        if (listener->user)
+            listener->user = net_user_unref(listener->net, listener->user);
+        if (!accept_one(listener))
+            return;
+    }
+    fair_queue_add(&listener->net->queue, &listener->flow, task);
 }
 
 /* The kernel tells of each once (EV_ET): until nobody is found waiting any more. */
@@ -304,8 +349,9 @@ int listener_new(struct listener **ret, struct net *net, int fd)
         return -ENOMEM;
     listener->net = net;
     listener->fd = fd;
+    listener->left = -1;
     fair_flow_init(&listener->flow);
-    listener->flow.weight = LISTENER_WEIGHT;
+    listener->flow.many = true;
     fair_task_init(&listener->task, listener_turn);
     /* one that somebody else has made, for those who connect from now on */
     (void)sockio_refuse_fds(fd);
@@ -330,6 +376,9 @@ struct listener *listener_free(struct listener *listener)
     (void)event_del(&listener->pause_event);
     fair_queue_remove(&listener->net->queue, &listener->flow, &listener->task);
     fair_flow_remove(&listener->net->queue, &listener->flow);
+    if (listener->user)
+        net_user_unref(listener->net, listener->user);
+    fd_close(listener->left);
     fd_close(listener->spare);
     fd_close(listener->fd);
     free(listener);

@@ -23,8 +23,9 @@
 #include "proto/sockio.h"
 
 #define LOCK_ATTEMPTS 100
-/* A client cannot wait for room in a full queue. */
-#define BACKLOG 4096
+/* Those who connect to a full queue wait in the kernel. More would not be accepted sooner, only wait longer behind a
+ * storm that keeps it full. */
+#define BACKLOG 1024
 
 static bool make_address(const char *path, struct sockaddr_un *address)
 {

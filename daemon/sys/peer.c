@@ -164,19 +164,34 @@ static int read_groups(int socket, gid_t **ret, size_t *ret_n)
     return 0;
 }
 
+static int read_credentials(int socket, struct ucred *ret)
+{
+    socklen_t size = sizeof(*ret);
+
+    if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERCRED, ret, &size) < 0)
+        return outcome_of(errno);
+    return ret->pid <= 0 || ret->uid == (uid_t)-1 ? PEER_UNKNOWN : 0;
+}
+
+int peer_uid(int socket, uid_t *ret)
+{
+    struct ucred credentials;
+    int r = read_credentials(socket, &credentials);
+
+    if (!r)
+        *ret = credentials.uid;
+    return r;
+}
+
 int peer_init_user(struct peer *peer, int socket)
 {
     struct ucred credentials;
-    socklen_t size = sizeof(credentials);
     gid_t *groups = NULL;
     size_t n_groups = 0;
-    int r;
+    int r = read_credentials(socket, &credentials);
 
-    if (sys->getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
-        return outcome_of(errno);
-    if (credentials.pid <= 0 || credentials.uid == (uid_t)-1)
-        return PEER_UNKNOWN;
-    r = read_groups(socket, &groups, &n_groups);
+    if (!r)
+        r = read_groups(socket, &groups, &n_groups);
     if (r)
         return r;
     *peer = PEER_NULL;

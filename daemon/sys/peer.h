@@ -41,6 +41,8 @@ struct peer {
 
 #define PEER_NULL ((struct peer){.uid = (uid_t)-1, .gid = (gid_t)-1, .pid = -1, .pidfd = -1})
 
+/* Of a connected local socket: the user alone. 0, PEER_* or a negative errno. */
+int peer_uid(int socket, uid_t *ret);
 /* Of a connected local socket: user, groups and number, which costs little. 0, PEER_*, or a negative errno. */
 int peer_init_user(struct peer *peer, int socket);
 /* The rest, of the same socket: the process itself. */

@@ -31,7 +31,9 @@ static void begin_hello(pid_t pid)
     call_init(&call, 0);
     assert_int_equal(op_hello(&call.op, &args, &result), OP_PENDING);
     broker_commit(host.broker);
-    peer_deinit(&peer);
+    /* one that waits for room is still to be let in */
+    if (call.op.session)
+        peer_deinit(&peer);
 }
 
 static const struct session *session_begun(void)
@@ -99,6 +101,25 @@ static void whose_process_ends_meanwhile_is_told_so(void **state)
     }
 }
 
+/* Its session was opened after the request had begun, and ends before that is answered. */
+static void whose_process_ends_after_waiting_for_room_is_told_so(void **state)
+{
+    uint64_t before = host_session(1);
+
+    host.limits.user[ACCOUNT_SESSIONS] = 1;
+    broker_set_limits(host.broker, &host.limits);
+    assert_int_equal(CALL(before, op_goodbye), 0);
+    begin_hello(getpid());
+    assert_int_equal(call.op.session, 0);
+    assert_true(HOST_UNTIL(call.op.session));
+    peer_deinit(&peer);
+    assert_false(call.ended);
+    assert_int_equal(broker_session_exited(host.broker, call.op.session), 0);
+    assert_true(HOST_UNTIL(call.ended));
+    assert_int_equal(call.status, STATUS_STALE);
+    assert_true(pending_is_empty(&host.broker->pending));
+}
+
 /* ---- the next broker --------------------------------------------------------------------------------------------- */
 
 static unsigned turns_before;
@@ -134,6 +155,7 @@ int main(void)
         hello(I7_it_is_done_in_turns),
         hello(who_goes_meanwhile_leaves_no_session),
         hello(whose_process_ends_meanwhile_is_told_so),
+        hello(whose_process_ends_after_waiting_for_room_is_told_so),
         cmocka_unit_test_setup_teardown(I6_what_the_broker_told_nobody_ends_with_the_next, steps_set_up,
                                         steps_tear_down),
     };

@@ -175,6 +175,18 @@ static void describe_done(const struct memclient_history_entry *entry, char *tex
     (void)snprintf(text, size, "%s%s%s", words[i].verb, name, buffer);
 }
 
+/* A broker of an older version does not say how the last one ended. */
+static void describe_start(const struct memclient_history_entry *entry, char *text, size_t size)
+{
+    if (entry->end == MEMCLIENT_END_DIED)
+        (void)snprintf(text, size, "this broker took over from one that had died; the log of memoryd says how");
+    else if (entry->end == MEMCLIENT_END_GOODBYE)
+        (void)snprintf(text, size,
+                       "this broker took over from one that had ended in order, to be restarted or upgraded");
+    else
+        (void)snprintf(text, size, "this broker took over from one that had died or was replaced");
+}
+
 void history_describe(const void *item, char *text, size_t size)
 {
     const struct memclient_history_entry *entry = item;
@@ -196,7 +208,7 @@ void history_describe(const void *item, char *text, size_t size)
         describe_done(entry, text, size);
         return;
     case MEMCLIENT_HISTORY_STARTED:
-        (void)snprintf(text, size, "this broker took over from one that had died or was replaced");
+        describe_start(entry, text, size);
         return;
     }
     (void)snprintf(text, size, "something that this memctl is too old for");

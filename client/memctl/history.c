@@ -33,6 +33,8 @@ static bool is_trouble(const struct memclient_history_entry *entry)
 {
     if (entry->kind == MEMCLIENT_HISTORY_REFUSED || entry->kind == MEMCLIENT_HISTORY_WAITED)
         return true;
+    if (entry->kind == MEMCLIENT_HISTORY_STARTED)
+        return entry->end == MEMCLIENT_END_DIED;
     if (entry->kind != MEMCLIENT_HISTORY_ENDED)
         return false;
     return entry->end != MEMCLIENT_END_GOODBYE && (entry->end != MEMCLIENT_END_EXITED || entry->exit_status);
@@ -172,7 +174,7 @@ static int run_limits(struct invocation *invocation, struct memclient_context *c
 const struct command history_commands[] = {
     {.name = "why",
      .synopsis = "[--uid USER] [--pid PID] [--since TIME]",
-     .summary = "Show what was refused or waited for, and which programs died",
+     .summary = "Show what was refused or waited for, and which programs and brokers died",
      .help = "With the numbers of that moment, and who had most. Your own, or everybody's if you are root or the\n"
              "broker's user. Of the last hour, unless --since says otherwise.\n",
      .options = "UIS",

@@ -19,27 +19,28 @@
 
 /* ---- its memory -------------------------------------------------------------------------------------------------- */
 
-/* Of the share of the broker's own user; everybody is told. */
-static void report_start(struct broker *broker)
+/* Of the share of the broker's own user; everybody is told. The last broker has left a mark if it ended in order. */
+static void report_start(struct broker *broker, enum history_end last)
 {
     const struct history_record entry = {
         .kind = HISTORY_STARTED,
         .uid = broker->options.uid,
         .pid = (uint32_t)getpid(),
         .most_uid = (uint32_t)-1,
+        .end = last,
     };
 
     (void)history_add(broker->history, &entry);
 }
 
-static int report_init_history(struct broker *broker)
+static int report_init_history(struct broker *broker, enum history_end last)
 {
     int *fd = handed_fd(broker, KEEPER_HISTORY, 0);
     int r = fd ? history_adopt(&broker->history, *fd) : HISTORY_E_FORMAT;
 
     if (!r) {
         *fd = -1;
-        report_start(broker);
+        report_start(broker, last);
     }
     if (r <= 0)
         return r;
@@ -49,14 +50,15 @@ static int report_init_history(struct broker *broker)
     return r ? r : keeper_hold(broker->options.keeper, KEEPER_HISTORY, 0, history_fd(broker->history));
 }
 
-static int report_init_counters(struct broker *broker)
+/* `ret`: how the last broker ended; HISTORY_END_NONE: its counters do not say so. */
+static int report_init_counters(struct broker *broker, enum history_end *ret)
 {
     int *fd = handed_fd(broker, KEEPER_COUNTERS, 0);
     int r = fd ? counters_adopt(&broker->counters, *fd) : HISTORY_E_FORMAT;
 
     if (!r) {
         *fd = -1;
-        counters_start(broker->counters);
+        *ret = counters_start(broker->counters);
     }
     if (r <= 0)
         return r;
@@ -68,9 +70,10 @@ static int report_init_counters(struct broker *broker)
 
 int report_init(struct broker *broker)
 {
-    int r = report_init_history(broker);
+    enum history_end last = HISTORY_END_NONE;
+    int r = report_init_counters(broker, &last);
 
-    return r ? r : report_init_counters(broker);
+    return r ? r : report_init_history(broker, last);
 }
 
 void report_deinit(struct broker *broker)

@@ -119,10 +119,13 @@ void counters_wait(struct counters *counters, uint64_t ms)
     counters->file->waits_ms += ms;
 }
 
-void counters_start(struct counters *counters)
+enum history_end counters_start(struct counters *counters)
 {
-    counters->file->recoveries[!counters->file->left]++;
+    bool left = counters->file->left;
+
+    counters->file->recoveries[!left]++;
     counters->file->left = 0;
+    return left ? HISTORY_END_GOODBYE : HISTORY_END_DIED;
 }
 
 void counters_leave(struct counters *counters)

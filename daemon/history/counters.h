@@ -78,7 +78,7 @@ void counters_reply(struct counters *counters, uint16_t method, uint64_t ns);
 void counters_refusal(struct counters *counters, uint32_t status);
 void counters_end(struct counters *counters, enum history_end end);
 void counters_wait(struct counters *counters, uint64_t ms);
-/* This process takes over from another broker. */
-void counters_start(struct counters *counters);
+/* This process takes over from another broker, which ended in order, HISTORY_END_GOODBYE, or not, HISTORY_END_DIED. */
+enum history_end counters_start(struct counters *counters);
 /* This process ends in order. */
 void counters_leave(struct counters *counters);

@@ -1261,7 +1261,7 @@ struct memclient_history_entry {
     uid_t most_uid; /* who had most of it; (uid_t)-1 = nobody, or another user, which only administrators are told */
     uint64_t most;  /* how much that was */
     uint64_t waited_ms;
-    /* Of ENDED. */
+    /* Of ENDED; of STARTED only `end`: GOODBYE, the last broker ended in order, DIED, it did not, or 0, not known. */
     unsigned end;      /* enum memclient_session_end */
     int exit_status;   /* of END_EXITED, or the signal of END_SIGNAL and END_OOM */
     uint64_t began_ms; /* wall clock */

@@ -147,11 +147,15 @@ memctl --json events | jq 'map(select(.kind != "ended" or .end != "goodbye") | d
 kill -9 "$(memctl --json status | jq '.[0].broker_pid')"
 echo >"$dir/go"
 wait "$holder"
-eventually 'map(select(.kind == "started")) | length == 1'
+eventually 'map(select(.kind == "started")) | length == 1 and .[0].end == "died"'
+expect 0 memctl why; shows 'started .*this broker took over from one that had died; the log of memoryd says how$'
 memctl --json events | jq 'map(select((.kind != "ended" or .end != "goodbye") and .kind != "started") | del(.serial))' >"$dir/after"
 jq -e --slurpfile before "$dir/before" '. as $after | $before[0] - $after == []' "$dir/after" >/dev/null || fail "not as before"
 for _ in $(seq 1200); do grep -q '"kind":"started"' "$dir/followed" && break; sleep 0.05; done
 grep '"kind":"started"' "$dir/followed" | jq -e .serial >/dev/null || fail "the follower was not told"
 jq -e . <"$dir/followed" >/dev/null || fail "a line is no object"
+expect 0 memctl upgrade
+expect 0 memctl events --kind started; shows 'had ended in order, to be restarted or upgraded$'
+expect 0 memctl --json why; json 'map(select(.kind == "started") | .end) == ["died"]'
 [ "$(jq -s 'map(.serial) | . == sort' "$dir/followed")" = true ] || fail "not in order"
 echo "why.sh: everything was explained"

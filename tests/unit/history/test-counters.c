@@ -78,7 +78,7 @@ static void the_next_broker_goes_on(void **state)
     counters_end(counters, HISTORY_END_SIGNAL);
     counters_wait(counters, 30);
     next = another(counters);
-    counters_start(next);
+    assert_int_equal(counters_start(next), HISTORY_END_DIED);
     counters_reply(next, 3, 1);
     counters_wait(next, 12);
     assert_int_equal(next->file->replies[3].buckets[0], 2);
@@ -91,12 +91,12 @@ static void the_next_broker_goes_on(void **state)
 
     counters_leave(next);
     last = another(next);
-    counters_start(last);
+    assert_int_equal(counters_start(last), HISTORY_END_GOODBYE);
     assert_int_equal(last->file->recoveries[1], 1);
     assert_int_equal(last->file->recoveries[0], 1);
     counters_free(last);
     last = another(counters);
-    counters_start(last);
+    assert_int_equal(counters_start(last), HISTORY_END_DIED);
     assert_int_equal(last->file->recoveries[1], 2);
     counters_free(last);
     counters_free(next);

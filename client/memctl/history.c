@@ -87,7 +87,7 @@ static int run_why(struct invocation *invocation, struct memclient_context *ctx)
     r = history_query_run(&query, ctx);
     if (!r && !invocation->json && !json_array_size(query.output.rows)) {
         json_decref(query.output.rows);
-        puts("nothing was refused or waited for, and nothing died");
+        puts("nothing was refused or waited for, and nothing died, that you may see");
         return output_flush();
     }
     return output_end(&query.output, r);

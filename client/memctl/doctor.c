@@ -123,12 +123,15 @@ static void doctor_check_loader(struct findings *findings, void *library)
                     knows ? "" : " does not know OPENCL_LAYERS: 2.3 does");
 }
 
-/* The line that starts the system's broker, where that is the one which is wanted, and systemd runs. */
+/* The line that starts the system's broker, where that is the one which is wanted, and systemd runs. If somebody has
+ * removed the socket, systemd takes it for active all the same; with it the service starts again, and keeps all. */
 static const char *doctor_mend_broker(const struct invocation *invocation)
 {
     const char *other = invocation->socket ? invocation->socket : secure_getenv("MEMORYD_SOCKET");
 
-    return !other && !access("/run/systemd/system", F_OK) ? "systemctl enable --now memoryd.socket" : NULL;
+    return !other && !access("/run/systemd/system", F_OK)
+               ? "systemctl enable memoryd.socket && systemctl restart memoryd.socket"
+               : NULL;
 }
 
 /* Connects as a program does, but starts no broker. NULL: there is none. */

@@ -110,6 +110,20 @@ static void machine_check_versions(struct machine *machine)
                          machine->broker.version, PACKAGE_VERSION);
 }
 
+/* A broker whose file has mistakes goes on with what was before them, so that programs do not notice. */
+static void machine_check_configuration(struct machine *machine)
+{
+    const char *file = *machine->broker.config ? machine->broker.config : "no file, the defaults";
+    bool good = !machine->broker.config_stale;
+    char line[2 * PATH_MAX], word[PATH_MAX];
+
+    (void)snprintf(line, sizeof(line), "memctl --socket %s reload   # names each mistake with file and line",
+                   service_quote(machine->socket, word, sizeof(word)));
+    findings_report_mend(
+        machine->findings, "configuration", good, (struct remedy){.mend = good ? NULL : line},
+        good ? "%s" : "the file had mistakes when it was last read; in force is what was before them: %s", file);
+}
+
 static void machine_check_descriptors(struct machine *machine)
 {
     const struct memclient_broker_info *broker = &machine->broker;
@@ -339,6 +353,7 @@ void machine_check(struct findings *findings, struct memclient_context *ctx)
 
     if (machine_ask(&machine)) {
         machine_check_versions(&machine);
+        machine_check_configuration(&machine);
         machine_check_descriptors(&machine);
         machine_check_watches(&machine);
         machine_check_group(&machine);

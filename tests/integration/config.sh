@@ -25,6 +25,11 @@ reload() {
     [ $got = "$1" ] || { cat "$dir/out" "$dir/err"; fail "memctl reload: exit status $got instead of $1"; }
 }
 
+# doctor_says true|false: that the configuration is as it should be
+doctor_says() {
+    memctl --json doctor | jq -e "any(.[]; .check == \"configuration\" and .ok == $1 and (.mend == null) == .ok)" >/dev/null ||
+        fail "memctl doctor does not say of the configuration that it is good: $1"
+}
 # shows LINE, and lacks LINE: on standard output of the last reload
 shows() { grep -qxF -- "$1" "$dir/out" || { cat "$dir/out"; fail "it does not say: $1"; }; }
 lacks() { ! grep -qF -- "$1" "$dir/out" || { cat "$dir/out"; fail "it says: $1"; }; }
@@ -100,6 +105,10 @@ reload 1
 grep -q "^$mistake_at" "$dir/err" && grep -q "^$dir/config:5: \[limits\] uid_buffers" "$dir/err" || fail "memctl does not name both: $(cat "$dir/err")"
 logged "error: $mistake_at"
 [ "$(status config_stale)" = true ] || fail "the status does not say so"
+doctor_says false
+mend=$(memctl --json doctor | jq -r '.[] | select(.check == "configuration") | .mend')
+bash -c "$mend" >"$dir/out" 2>&1 && fail "the file is right after: $mend"
+grep -q "^$mistake_at" "$dir/out" || fail "doctor's line names no mistake: $(cat "$dir/out")"
 limited uid_bytes
 config '[pool far]' 'nodes = 63'
 reload 1
@@ -145,6 +154,7 @@ logged "warning: \[pool fast\] .*restart"
 logged "was read again"
 unlimited
 [ "$(status config_stale)" = false ] || fail "the status still says so"
+doctor_says true
 memctl upgrade >/dev/null || fail "no upgrade"
 [ "$(memctl --json pools | jq '[.[] | select(.name == "fast")] | length')" = 1 ] || fail "the pool is not there"
 # after the upgrade, too, there is something to go on with

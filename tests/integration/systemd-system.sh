@@ -227,6 +227,11 @@ systemctl stop memoryd.service memoryd.socket || fail stop
 if command -v jq >/dev/null; then
     mend=$(memctl --json doctor | jq -r '.[] | select(.check == "broker") | .mend // empty')
     bash -c "$mend" && memctl status >/dev/null || fail "no broker after: $mend"
+    # a socket that was removed, of a broker that serves
+    memctl alloc --size 4K --name doctor/kept >/dev/null
+    rm /run/memoryd/memoryd.sock
+    mend=$(memctl --json doctor | jq -r '.[] | select(.check == "broker") | .mend // empty')
+    bash -c "$mend" && memctl rm doctor/kept || fail "no broker with its buffers after a removed socket: $mend"
     systemctl stop memoryd.service memoryd.socket || fail stop
 fi
 [ $failures = 0 ] || journalctl -u memoryd.service --no-pager -o cat | tail -n 40

@@ -104,6 +104,12 @@ expect growing '16 chunks, 16777216 bytes: the first chunk stays'
 manual opencl memclient-opencl
 expect shared 'shared'
 
+# memctl(1): a filter of jq, as the page has it
+groff -t -man -Tutf8 -P-cbou -rLL=200n "$builddir/client/memctl/memctl.1" >"$dir/memctl"
+filter=$(sed -n "s/^.*memctl events --follow --json | jq -r '\(.*\)'\$/\1/p" "$dir/memctl")
+said=$(printf '{"kind": "ended", "signal": %s, "program": "camera"}\n' 9 null | jq -r "${filter:?}")
+[ "$said" = 'camera 9' ] || { echo "the filter of memctl(1), $filter, says: $said"; exit 1; }
+
 for program in "$dir"/*/*.c "$dir"/*/*.cpp; do
     [ -e "${program%.*}" ] || [[ $program = *.cpp && ( -z $TEST_CXX || $SANITIZERS != no ) ]] || { echo "nothing is expected of ${program#"$dir/"}"; exit 1; }
 done

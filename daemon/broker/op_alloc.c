@@ -122,18 +122,21 @@ static uint64_t alloc_bytes(const struct alloc *alloc)
 
 static int alloc_refuse_cancelled(struct alloc *alloc)
 {
+    const uint64_t bytes = alloc_bytes(alloc);
+
     if (alloc->state.cancel_status != STATUS_TIMED_OUT)
         return refuse(alloc_problem(alloc), STATUS_STALE, "session %llu has ended meanwhile",
                       (unsigned long long)alloc->op->session);
     if (alloc->batch.n)
         return refuse(alloc_problem(alloc), STATUS_TIMED_OUT,
                       "the request was given up while its memory was being committed");
+    if (!alloc->pool)
+        return refuse(alloc_problem(alloc), STATUS_TIMED_OUT, "the request was given up before its turn came");
     /* as it is now, as is who has it */
-    return refuse(
-        alloc_problem(alloc),
-        problem_short_of(alloc_problem(alloc), STATUS_TIMED_OUT, pool_shortage(alloc->pool, alloc->spec->sizes[0])),
-        "pool %s had no room for %llu bytes within %llu ms; wait longer, or free something", alloc->pool->name,
-        (unsigned long long)alloc_bytes(alloc), (unsigned long long)alloc->spec->wait_ms);
+    return refuse(alloc_problem(alloc),
+                  problem_short_of(alloc_problem(alloc), STATUS_TIMED_OUT, pool_shortage(alloc->pool, bytes)),
+                  "pool %s had no room for %llu bytes within %llu ms; wait longer, or free something",
+                  alloc->pool->name, (unsigned long long)bytes, (unsigned long long)alloc->spec->wait_ms);
 }
 
 /* ---- waiting for room -------------------------------------------------------------------------------------------- */

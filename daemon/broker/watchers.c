@@ -100,6 +100,8 @@ void watchers_remove(struct subscriptions *one)
     for (uint32_t i = one->n_buffers; i--;)
         watched_buffer_remove(user->broker, one, i);
     list_remove(&one->in_user);
+    /* it may have been one of the idle ones */
+    user->n_idle = 0;
     if (!--user->n)
         subscribed_user_free(user);
 }

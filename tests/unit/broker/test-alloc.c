@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocation: all or none, charged exactly, in order of asking where room is short, and nothing left when it fails. */
 #include "tests/unit/broker/host.h"
+#include "tests/unit/broker/pace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -336,6 +337,42 @@ static void who_waits_is_served_while_a_large_one_is_given_back(void **state)
     assert_int_equal(host_check(session), 0);
 }
 
+/* Of several buffers, one fits now, and they do not. */
+static void a_wait_in_vain_says_how_much_all_of_them_were(void **state)
+{
+    static struct waiting batch;
+    uint64_t session = host_session(1), first;
+
+    memset(&batch, 0, sizeof(batch));
+    assert_int_equal(host_alloc(session, HOST_POOL_BYTES / 2, 0, &first), 0);
+    call_init(&batch.call, session);
+    batch.args = (struct alloc_spec){.n = 2, .sizes = {SIZE, HOST_POOL_BYTES / 2}, .wait_ms = 20};
+    assert_int_equal(op_alloc(&batch.call.op, &batch.args, &batch.result), OP_PENDING);
+    assert_true(HOST_UNTIL(batch.call.ended));
+    assert_int_equal(batch.call.status, STATUS_TIMED_OUT);
+    assert_int_equal(batch.call.op.problem.shortage.wanted, HOST_POOL_BYTES / 2 + SIZE);
+    assert_int_equal(batch.call.op.problem.shortage.used, HOST_POOL_BYTES / 2);
+}
+
+/* Before its turn came again, so that no pool is chosen yet. */
+static void one_that_is_given_up_at_once_is_refused(void **state)
+{
+    static struct waiting batch;
+    uint64_t session = host_session(1);
+
+    memset(&batch, 0, sizeof(batch));
+    call_init(&batch.call, session);
+    batch.args = (struct alloc_spec){.n = 2, .sizes = {SIZE, SIZE}};
+    pace_ns = TURN_SLICE_NS;
+    assert_int_equal(op_alloc(&batch.call.op, &batch.args, &batch.result), OP_PENDING);
+    pace_ns = 0;
+    op_cancel(&batch.call.op);
+    assert_true(HOST_UNTIL(batch.call.ended));
+    assert_int_equal(batch.call.status, STATUS_TIMED_OUT);
+    assert_int_equal(host_used(), 0);
+    assert_int_equal(host_check(session), 0);
+}
+
 static void waiting_ends_when_the_caller_goes(void **state)
 {
     static struct waiting a, b;
@@ -587,6 +624,8 @@ int main(void)
         TEST(room_is_had_in_the_order_of_asking),
         TEST(I7_a_user_who_waits_keeps_no_other_one_waiting),
         TEST(a_batch_that_waits_keeps_the_loop_quiet),
+        TEST(a_wait_in_vain_says_how_much_all_of_them_were),
+        TEST(one_that_is_given_up_at_once_is_refused),
         TEST(waiting_ends_when_the_caller_goes),
         cmocka_unit_test_setup_teardown(who_waits_is_served_while_a_large_one_is_given_back, host_setup_large,
                                         host_teardown),

@@ -18,6 +18,7 @@
 #include "tests/support/test.h"
 #include "tests/support/wait.h"
 #include "tests/unit/broker/host.h"
+#include "tests/unit/broker/pace.h"
 
 #define SIZE     4096
 #define UID_ONE  7001
@@ -270,6 +271,23 @@ static void who_goes_is_told_nothing_more(void **state)
     assert_int_equal(told(2, UINT32_MAX, NULL), 0);
 }
 
+/* Of two, the first has had its turn, and nothing to be told: the other one's comes all the same. */
+static void who_goes_keeps_nothing_from_others(void **state)
+{
+    uint64_t owner = session_of(1, UID_ONE), first = session_of(2, UID_ONE), second = session_of(3, UID_ONE), buffer;
+
+    assert_int_equal(CALL(first, op_subscribe, EVENT_LEFT), 0);
+    assert_int_equal(CALL(second, op_subscribe, EVENT_HELD), 0);
+    assert_int_equal(host_alloc(owner, SIZE, 0, &buffer), 0);
+    pace_ns = TURN_SLICE_NS;
+    host_take_turns();
+    pace_ns = 0;
+    assert_int_equal(told(3, UINT32_MAX, NULL), 0);
+    assert_int_equal(CALL(first, op_goodbye), 0);
+    host_settle();
+    assert_int_equal(told(3, EVENT_HELD, NULL), 1);
+}
+
 static void what_is_newer_replaces_what_waits(void **state)
 {
     uint64_t owner = session_of(1, UID_ONE), twin = session_of(2, UID_ONE), buffer;
@@ -455,6 +473,7 @@ int main(void)
         TEST(one_who_has_subscribed_twice_is_told_once),
         TEST(I7_who_watches_one_buffer_loses_nothing_for_others),
         TEST(who_goes_is_told_nothing_more),
+        TEST(who_goes_keeps_nothing_from_others),
         TEST(subscriptions_are_limited_and_charged),
         TEST(a_name_is_told_of_before_it_is_there),
         TEST(a_death_does_not_wait_for_its_cause),

@@ -291,6 +291,7 @@ struct connection *connection_new(struct net *net, int fd, struct peer *peer, st
     connection->peer = *peer;
     *peer = (struct peer)PEER_NULL;
     fair_task_init(&connection->task, connection_serve);
+    connection->task.is_request = true;
     list_init(&connection->unidentified_link);
     list_append(&user->unidentified, &connection->unidentified_link);
     user->n_unidentified++;

@@ -48,8 +48,8 @@ void fair_flow_remove(struct fair_queue *queue, struct fair_flow *flow)
 
 void fair_task_init(struct fair_task *task, void (*run)(struct fair_task *task))
 {
+    *task = (struct fair_task){.run = run};
     list_init(&task->link);
-    task->run = run;
 }
 
 /* It was away. */
@@ -131,15 +131,16 @@ static void flow_charge_other(struct fair_queue *queue, struct fair_flow *flow, 
         flow_wait(queue, flow);
 }
 
-static bool flow_has_many(const struct fair_flow *flow)
+static bool flow_has_several(const struct fair_flow *flow)
 {
-    return flow->many || flow->tasks.next != flow->tasks.prev;
+    return flow->tasks.next != flow->tasks.prev;
 }
 
 static void queue_serve(struct fair_queue *queue, struct fair_flow *flow)
 {
     struct fair_task *task = container_of(list_pop(&flow->tasks), struct fair_task, link);
     uint64_t before = queue->clock, cost;
+    bool is_request = task->is_request;
     struct fair_flow *other;
 
     flow_leave(queue, flow);
@@ -157,7 +158,7 @@ static void queue_serve(struct fair_queue *queue, struct fair_flow *flow)
         flow_charge_other(queue, other, cost / 2);
     if (!flow)
         return;
-    flow_charge(queue, flow, flow_has_many(flow) ? cost : cost / 2);
+    flow_charge(queue, flow, is_request && !flow_has_several(flow) ? cost / 2 : cost);
     if (!list_is_empty(&flow->tasks))
         flow_wait(queue, flow);
 }

@@ -8,10 +8,10 @@
  * connection, who asks for dear things is served less often than who asks for cheap ones, and who asks for less than
  * its part does not wait for who always asks for more, but for the one task that runs.
  *
- * A flow pays half for a task that leaves it no more than one other. Who waits for each answer cannot ask again before
- * it has that, and until then the loop is the others' in any case; who has more to do has that done meanwhile. So the
- * former waits for one of the latter's tasks at most, where it would wait for two as soon as they are cheaper than its
- * own.
+ * A flow pays half for a request that leaves it no more than one other task. Who waits for each answer cannot ask
+ * again before it has that, and until then the loop is the others' in any case; who has more to do has that done
+ * meanwhile. So the former waits for one of the latter's tasks at most, where it would wait for two as soon as they are
+ * cheaper than its own.
  *
  * Somebody else may have caused a task, too, who then pays half of it: those who connect have one flow together, since
  * who it was is known only afterwards.
@@ -66,7 +66,6 @@ struct fair_flow {
     struct list tasks;
     uint64_t used; /* ns */
     bool waiting;  /* it is in the queue */
-    bool many;     /* its one task stands for any number */
 };
 
 void fair_queue_init(struct fair_queue *queue, const struct fair_clocks *clocks);

@@ -351,7 +351,6 @@ int listener_new(struct listener **ret, struct net *net, int fd)
     listener->fd = fd;
     listener->left = -1;
     fair_flow_init(&listener->flow);
-    listener->flow.many = true;
     fair_task_init(&listener->task, listener_turn);
     /* one that somebody else has made, for those who connect from now on */
     (void)sockio_refuse_fds(fd);

@@ -70,6 +70,7 @@ static struct job *job_add(struct user *user, uint64_t cost, unsigned times)
 
     *job = (struct job){.user = user, .cost = cost, .left = times - 1};
     fair_task_init(&job->task, job_run);
+    job->task.is_request = true;
     fair_queue_add(&queue, &user->flow, &job->task);
     return job;
 }
@@ -118,11 +119,10 @@ static void I7_who_waits_for_each_answer_waits_for_one_task(void **state)
     assert_in_range(many.used, few.used / 2 - 20 * USEC, few.used / 2 + 20 * USEC);
 }
 
-/* One task at a time, behind which is any number, as of those who connect. */
-static void one_task_may_stand_for_many(void **state)
+/* Work in slices, or accepting who connects: nobody waits for it before the next comes. */
+static void only_a_request_costs_half(void **state)
 {
-    many.flow.many = true;
-    job_add(&many, 2 * USEC, 10000);
+    job_add(&many, 2 * USEC, 10000)->task.is_request = false;
     job_add(&few, 2 * USEC, 1000);
     while (few.ran < 1000)
         assert_true(fair_queue_run(&queue, 1));
@@ -143,7 +143,6 @@ static void accepting_run(struct fair_task *task)
 static void I7_who_causes_a_task_of_another_flow_pays_for_it(void **state)
 {
     fair_flow_init(&accepting_flow);
-    accepting_flow.many = true;
     fair_task_init(&accepting, accepting_run);
     fair_queue_add(&queue, &accepting_flow, &accepting);
     for (unsigned i = 0; i < 2; i++) {
@@ -216,6 +215,7 @@ static void time_that_another_process_had_is_not_paid(void **state)
     look();
     many.ran = 0;
     fair_task_init(&preempted, preempted_run);
+    preempted.is_request = true;
     fair_queue_add(&queue, &few.flow, &preempted);
     while (few.ran < 10)
         assert_true(fair_queue_run(&queue, 1));
@@ -369,7 +369,7 @@ int main(void)
         cmocka_unit_test_setup(a_debt_stays_while_others_are_served, setup),
         cmocka_unit_test_setup(who_was_away_is_first, setup),
         cmocka_unit_test_setup(who_is_always_there_has_its_part, setup),
-        cmocka_unit_test_setup(one_task_may_stand_for_many, setup),
+        cmocka_unit_test_setup(only_a_request_costs_half, setup),
         cmocka_unit_test_setup(I7_who_causes_a_task_of_another_flow_pays_for_it, setup),
         cmocka_unit_test_setup(a_turn_ends_with_its_time, setup),
         cmocka_unit_test_setup(tasks_of_a_user_take_turns_unless_they_stay_first, setup),

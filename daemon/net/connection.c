@@ -75,6 +75,7 @@ static void handle_packet(struct connection *connection, size_t size, struct fds
     }
     connection->unanswered++;
     net->n_packets++;
+    fair_queue_note_request(&net->queue);
     r = net->handler->packet(net->userdata, connection, &header, payload, fds);
     if (r < 0)
         net_fail(net, r);
@@ -291,7 +292,6 @@ struct connection *connection_new(struct net *net, int fd, struct peer *peer, st
     connection->peer = *peer;
     *peer = (struct peer)PEER_NULL;
     fair_task_init(&connection->task, connection_serve);
-    connection->task.is_request = true;
     list_init(&connection->unidentified_link);
     list_append(&user->unidentified, &connection->unidentified_link);
     user->n_unidentified++;

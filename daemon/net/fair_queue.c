@@ -140,13 +140,13 @@ static void queue_serve(struct fair_queue *queue, struct fair_flow *flow)
 {
     struct fair_task *task = container_of(list_pop(&flow->tasks), struct fair_task, link);
     uint64_t before = queue->clock, cost;
-    bool is_request = task->is_request;
     struct fair_flow *other;
 
     flow_leave(queue, flow);
     if (flow->used > queue->level)
         queue->level = flow->used;
     queue->runs = flow;
+    queue->is_request = false;
     task->run(task);
     queue->clock = queue->clocks->now();
     flow = steal_ptr(&queue->runs);
@@ -158,9 +158,14 @@ static void queue_serve(struct fair_queue *queue, struct fair_flow *flow)
         flow_charge_other(queue, other, cost / 2);
     if (!flow)
         return;
-    flow_charge(queue, flow, is_request && !flow_has_several(flow) ? cost / 2 : cost);
+    flow_charge(queue, flow, queue->is_request && !flow_has_several(flow) ? cost / 2 : cost);
     if (!list_is_empty(&flow->tasks))
         flow_wait(queue, flow);
+}
+
+void fair_queue_note_request(struct fair_queue *queue)
+{
+    queue->is_request = true;
 }
 
 void fair_queue_charge(struct fair_queue *queue, struct fair_flow *flow)

@@ -54,6 +54,7 @@ struct fair_queue {
     uint64_t clock;          /* when the last task ended */
     struct fair_flow *runs;  /* that of the task that runs, unless it was removed meanwhile */
     struct fair_flow *pays;  /* another one that pays for that task, too; or NULL */
+    bool is_request;         /* it is a request of a client */
     const struct fair_clocks *clocks;
     bool shared;          /* in this busy period there was more than one flow, */
     bool looked;          /* and the processor time was asked for: */
@@ -81,6 +82,8 @@ void fair_queue_put_first(struct fair_flow *flow, struct fair_task *task);
 /* The flow has no part in the queue any more if this was its last task. */
 void fair_queue_remove(struct fair_queue *queue, struct fair_flow *flow, struct fair_task *task);
 
+/* The task that runs serves a request: its client may wait for the answer before it asks again. */
+void fair_queue_note_request(struct fair_queue *queue);
 /* This flow pays for the task that runs, beside the task's own: its user has caused it. */
 void fair_queue_charge(struct fair_queue *queue, struct fair_flow *flow);
 

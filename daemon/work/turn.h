@@ -18,7 +18,6 @@
 struct fair_task {
     struct list link;
     void (*run)(struct fair_task *task); /* it is in no queue when it runs, and may free itself */
-    bool is_request;                     /* of a client: the next one may come when this one is answered */
 };
 
 struct net;

@@ -24,6 +24,7 @@ struct job {
     uint64_t cost;
     unsigned left; /* so often it comes again */
     bool stays_first;
+    bool is_slice; /* no request */
 };
 
 static struct fair_queue queue;
@@ -51,6 +52,8 @@ static void job_run(struct fair_task *task)
     struct job *job = container_of(task, struct job, task);
     size_t n = strlen(order);
 
+    if (!job->is_slice)
+        fair_queue_note_request(&queue);
     now += job->cost;
     job->user->used += job->cost;
     job->user->ran++;
@@ -70,7 +73,6 @@ static struct job *job_add(struct user *user, uint64_t cost, unsigned times)
 
     *job = (struct job){.user = user, .cost = cost, .left = times - 1};
     fair_task_init(&job->task, job_run);
-    job->task.is_request = true;
     fair_queue_add(&queue, &user->flow, &job->task);
     return job;
 }
@@ -122,7 +124,7 @@ static void I7_who_waits_for_each_answer_waits_for_one_task(void **state)
 /* Work in slices, or accepting who connects: nobody waits for it before the next comes. */
 static void only_a_request_costs_half(void **state)
 {
-    job_add(&many, 2 * USEC, 10000)->task.is_request = false;
+    job_add(&many, 2 * USEC, 10000)->is_slice = true;
     job_add(&few, 2 * USEC, 1000);
     while (few.ran < 1000)
         assert_true(fair_queue_run(&queue, 1));
@@ -203,6 +205,7 @@ static struct fair_task preempted;
 /* The client whose reply it sent has the processor before the task ends. */
 static void preempted_run(struct fair_task *task)
 {
+    fair_queue_note_request(&queue);
     now += 500 * USEC;
     away += 498 * USEC;
     few.ran++;
@@ -215,7 +218,6 @@ static void time_that_another_process_had_is_not_paid(void **state)
     look();
     many.ran = 0;
     fair_task_init(&preempted, preempted_run);
-    preempted.is_request = true;
     fair_queue_add(&queue, &few.flow, &preempted);
     while (few.ran < 10)
         assert_true(fair_queue_run(&queue, 1));

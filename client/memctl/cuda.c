@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "memctl/library.h"
+
 #define CUDA_FILE "libcuda.so.1"
 
 struct cuda {
@@ -51,17 +53,9 @@ static bool cuda_find_functions(void *library, struct cuda *cuda)
                                         "cuMemAlloc_v2",
                                         "cuMemFree_v2",
                                         "cuMemcpyHtoD_v2"};
-    void *addresses[sizeof(names) / sizeof(names[0])];
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        addresses[i] = dlsym(library, names[i]);
-        if (!addresses[i])
-            return false;
-    }
-    /* POSIX: the address of a function is as large as one of data */
-    _Static_assert(sizeof(*cuda) == sizeof(addresses), "a name for each function");
-    memcpy(cuda, addresses, sizeof(*cuda));
-    return true;
+    _Static_assert(sizeof(*cuda) == sizeof(names), "a name for each function");
+    return library_find(library, names, sizeof(names) / sizeof(names[0]), cuda);
 }
 
 /* Seconds since then, unless the call failed. */

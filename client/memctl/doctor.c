@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "memctl/command.h"
 #include "memctl/findings.h"
+#include "memctl/library.h"
 #include "memctl/machine.h"
 
 #define LAYER_FILE  "libmemclient-opencl.so"
@@ -172,17 +173,9 @@ static bool doctor_find_functions(void *library, struct opencl *cl)
                                         "clReleaseContext",
                                         "clSVMAlloc",
                                         "clSVMFree"};
-    void *addresses[sizeof(names) / sizeof(names[0])];
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        addresses[i] = dlsym(library, names[i]);
-        if (!addresses[i])
-            return false;
-    }
-    /* POSIX: the address of a function is as large as one of data */
-    _Static_assert(sizeof(*cl) == sizeof(addresses), "a name for each function");
-    memcpy(cl, addresses, sizeof(*cl));
-    return true;
+    _Static_assert(sizeof(*cl) == sizeof(names), "a name for each function");
+    return library_find(library, names, sizeof(names) / sizeof(names[0]), cl);
 }
 
 /* Is the memory the broker's? Only then the layer gives a token for it. */

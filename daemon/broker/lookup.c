@@ -40,10 +40,14 @@ bool is_admin(const struct broker *broker, const struct session *session)
     return is_admin_uid(broker, session->record->uid);
 }
 
+bool user_may_see_buffer(const struct broker *broker, uid_t uid, const struct buffer *buffer)
+{
+    return is_admin_uid(broker, uid) || buffer->record->uid == uid || buffer->record->charged_uid == uid;
+}
+
 bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer)
 {
-    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
-           buffer->record->charged_uid == session->record->uid || session_hold(session, buffer->record->head.id);
+    return user_may_see_buffer(broker, session->record->uid, buffer) || session_hold(session, buffer->record->head.id);
 }
 
 int op_may_see(struct op *op, const struct session *session, const struct buffer *buffer)
@@ -58,8 +62,7 @@ bool may_see_sharing(const struct broker *broker, const struct session *session,
 {
     const struct hold *hold = session_hold(session, buffer->record->head.id);
 
-    return is_admin(broker, session) || buffer->record->uid == session->record->uid ||
-           buffer->record->charged_uid == session->record->uid || (hold && hold->record->rights & RIGHT_MANAGE);
+    return user_may_see_buffer(broker, session->record->uid, buffer) || (hold && hold->record->rights & RIGHT_MANAGE);
 }
 
 int no_such(struct broker *broker, struct problem *problem, uint64_t id, const char *what)

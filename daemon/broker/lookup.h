@@ -56,6 +56,8 @@ int op_session(struct op *op, struct session **ret);
 bool is_admin(const struct broker *broker, const struct session *session);
 bool is_admin_uid(const struct broker *broker, uid_t uid);
 
+/* May all sessions of the user know of the buffer: is it the user's, or its cost? */
+bool user_may_see_buffer(const struct broker *broker, uid_t uid, const struct buffer *buffer);
 /* May the session know of the buffer: is it its user's, or does it hold it? */
 bool may_see_buffer(const struct broker *broker, const struct session *session, const struct buffer *buffer);
 /* The same for a request: 0 or NO_RIGHT. */

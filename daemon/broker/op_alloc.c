@@ -122,7 +122,7 @@ static uint64_t alloc_bytes(const struct alloc *alloc)
 
 static int alloc_refuse_cancelled(struct alloc *alloc)
 {
-    const uint64_t bytes = alloc_bytes(alloc);
+    uint64_t bytes;
 
     if (alloc->state.cancel_status != STATUS_TIMED_OUT)
         return refuse(alloc_problem(alloc), STATUS_STALE, "session %llu has ended meanwhile",
@@ -132,6 +132,7 @@ static int alloc_refuse_cancelled(struct alloc *alloc)
                       "the request was given up while its memory was being committed");
     if (!alloc->pool)
         return refuse(alloc_problem(alloc), STATUS_TIMED_OUT, "the request was given up before its turn came");
+    bytes = alloc_bytes(alloc);
     /* as it is now, as is who has it */
     return refuse(alloc_problem(alloc),
                   problem_short_of(alloc_problem(alloc), STATUS_TIMED_OUT, pool_shortage(alloc->pool, bytes)),

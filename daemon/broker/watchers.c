@@ -363,11 +363,6 @@ static void happening_tell_holders(const struct happening *happening, struct sub
             happening_tell_one(happening, one);
 }
 
-static bool user_may_see(const struct broker *broker, uid_t uid, const struct buffer *buffer)
-{
-    return is_admin_uid(broker, uid) || buffer->record->uid == uid || buffer->record->charged_uid == uid;
-}
-
 static void happening_tell(struct happening *happening)
 {
     struct broker *broker = happening->broker;
@@ -378,7 +373,7 @@ static void happening_tell(struct happening *happening)
         broker->watchers.n_compared++;
         if (!(user->kinds & happening->queued.event.kind))
             continue;
-        if (user_may_see(broker, user->uid, happening->buffer)) {
+        if (user_may_see_buffer(broker, user->uid, happening->buffer)) {
             struct queued_event event = happening_as_seen(happening, user->uid, true);
 
             ring_add(user, &event);

@@ -4,7 +4,7 @@
  *
  * An event is not compared with each subscription. Those to one buffer are found by its id. Of those to everything,
  * most are of users to whom the buffer belongs, or of administrators: such a user is told once, in a ring that all its
- * sessions read, each in turns of that user. Whoever is no such user sees only what its session holds, and is looked
+ * sessions read, each in turns of that user. A session of another user sees only what it holds, and is looked
  * for where its user holds the buffer at all. So an event costs a comparison for each user that has subscribed, however
  * many sessions that has, and one for each that it concerns by itself.
  */

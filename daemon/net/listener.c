@@ -196,14 +196,6 @@ static void listener_admit(struct listener *listener, int *fd, struct peer *peer
     connection->crowded = crowded;
 }
 
-/* Who connected, or NULL if that is unknown. Takes the reference. */
-static void listener_charge(struct listener *listener, struct net_user *user)
-{
-    listener->user = user;
-    if (user)
-        fair_queue_charge(&listener->net->queue, &user->flow);
-}
-
 /* Takes the socket. */
 static void listener_receive(struct listener *listener, int fd)
 {
@@ -219,7 +211,7 @@ static void listener_receive(struct listener *listener, int fd)
         listener->left = fd;
         listener->looks = 0;
         if (!peer_uid(fd, &uid))
-            listener_charge(listener, net_user_get(net, uid));
+            listener->user = net_user_get(net, uid);
         return;
     }
     r = peer_init_user(&peer, fd);
@@ -235,7 +227,7 @@ static void listener_receive(struct listener *listener, int fd)
         net_close_socket(net, r ? (uid_t)-1 : peer.uid, fd, peeks);
     peer_deinit(&peer);
     listener->looks = LEFT_LOOKED_AT;
-    listener_charge(listener, user);
+    listener->user = user;
 }
 
 /* Is there something left to do for the last one that connected? */
@@ -252,8 +244,6 @@ static bool listener_goes_on(const struct listener *listener)
  */
 static void listener_go_on(struct listener *listener)
 {
-    if (listener->user)
-        fair_queue_charge(&listener->net->queue, &listener->user->flow);
     if (listener->left >= 0) {
         listener->left = fd_close(listener->left);
         return;
@@ -320,6 +310,8 @@ static void listener_turn(struct fair_task *task)
         if (!accept_one(listener))
             return;
     }
+    if (listener->user)
+        fair_queue_charge(&listener->net->queue, &listener->user->flow);
     fair_queue_add(&listener->net->queue, &listener->flow, task);
 }
 

@@ -37,55 +37,54 @@ static void assert_is_shell(const char *text)
     assert_int_equal(status, 0);
 }
 
+static void find_in_group(const char *cgroup)
+{
+    files_put("proc/4712/cgroup", cgroup);
+    find();
+}
+
 static void a_unit_is_found_by_the_group_of_the_broker(void **state)
 {
-    files_put("proc/4712/cgroup", "0::/system.slice/memoryd.service\n");
-    find();
+    find_in_group("0::/system.slice/memoryd.service\n");
     assert_string_equal(service.unit, "memoryd.service");
     assert_false(service.is_users);
-    files_put("proc/4712/cgroup", "0::/user.slice/user-1000.slice/user@1000.service/app.slice/memoryd.service\n");
-    find();
+    find_in_group("0::/user.slice/user-1000.slice/user@1000.service/app.slice/memoryd.service\n");
     assert_string_equal(service.unit, "memoryd.service");
     assert_true(service.is_users);
-    files_put("proc/4712/cgroup", "4:memory:/x\n1:name=systemd:/system.slice/memoryd.service\n0::/\n");
-    find();
+    find_in_group("4:memory:/x\n1:name=systemd:/system.slice/memoryd.service\n0::/\n");
     assert_string_equal(service.unit, "memoryd.service");
 }
 
 static void a_private_broker_is_in_no_unit_of_memoryds(void **state)
 {
+    static const char *const groups[] = {
+        "0::/system.slice/ssh.service\n",
+        "0::/system.slice/memoryd-test.service\n",
+        "0::/user.slice/user-1000.slice/session-3.scope\n",
+        "0::/\n",
+    };
+
     find();
     assert_string_equal(service.unit, "");
-    files_put("proc/4712/cgroup", "0::/system.slice/ssh.service\n");
-    find();
-    assert_string_equal(service.unit, "");
-    files_put("proc/4712/cgroup", "0::/system.slice/memoryd-test.service\n");
-    find();
-    assert_string_equal(service.unit, "");
-    files_put("proc/4712/cgroup", "0::/user.slice/user-1000.slice/session-3.scope\n");
-    find();
-    assert_string_equal(service.unit, "");
-    files_put("proc/4712/cgroup", "0::/\n");
-    find();
-    assert_string_equal(service.unit, "");
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        find_in_group(groups[i]);
+        assert_string_equal(service.unit, "");
+    }
 }
 
 static void a_line_gives_the_broker_descriptors(void **state)
 {
-    files_put("proc/4712/cgroup", "0::/system.slice/memoryd.service\n");
-    find();
+    find_in_group("0::/system.slice/memoryd.service\n");
     assert_string_equal(service_mend_descriptors(&service, 9000, line),
                         "mkdir -p /etc/systemd/system/memoryd.service.d && printf '[Service]\\nLimitNOFILE=9000\\n' "
                         ">/etc/systemd/system/memoryd.service.d/zz-memoryd-doctor.conf && systemctl daemon-reload && "
                         "systemctl restart memoryd.service");
     assert_is_shell(line);
-    files_put("proc/4712/cgroup", "0::/user.slice/user-1000.slice/user@1000.service/app.slice/memoryd.service\n");
-    find();
+    find_in_group("0::/user.slice/user-1000.slice/user@1000.service/app.slice/memoryd.service\n");
     assert_non_null(strstr(service_mend_descriptors(&service, 9000, line),
                            "'[Service]\\nLimitNOFILE=9000\\n' >/etc/systemd/system/user@1000.service.d/"));
     assert_is_shell(line);
-    files_put("proc/4712/cgroup", "0::/\n");
-    find();
+    find_in_group("0::/\n");
     assert_string_equal(service_mend_descriptors(&service, 9000, line),
                         "prlimit --pid 4711 --nofile=9000:9000 && memctl --socket '/run/it'\\''s here/m.sock' upgrade");
     assert_is_shell(line);
